@@ -33,7 +33,7 @@ nb::object type_for(int code) {
 
 }  // namespace
 
-void raise(const Error& error, const Path* path, const Path* other) {
+nb::object exception_of(const Error& error, const Path* path, const Path* other) {
   nb::list arguments;
   arguments.append(error.code);
   arguments.append(decoded(words_of(error, path, other)));
@@ -42,7 +42,11 @@ void raise(const Error& error, const Path* path, const Path* other) {
     arguments.append(nb::none());  // an error of Windows
     arguments.append(other->given());
   }
-  const nb::object exception = type_for(error.code)(*arguments);
+  return type_for(error.code)(*arguments);
+}
+
+void raise(const Error& error, const Path* path, const Path* other) {
+  const nb::object exception = exception_of(error, path, other);
   PyErr_SetObject(exception.type().ptr(), exception.ptr());
   throw nb::python_error();
 }

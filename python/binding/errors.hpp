@@ -11,9 +11,13 @@
 
 namespace gofs::python {
 
-/// Raises `error` as the subclass of OSError that Python has for its errno, or as
-/// gofs.CorruptionError for EUCLEAN. What the call was about becomes `filename` and `filename2`,
-/// and the words lose it: OSError prints both.
+/// `error` as the subclass of OSError that Python has for its errno, or as gofs.CorruptionError for
+/// EUCLEAN. What the call was about becomes `filename` and `filename2`, and the words lose it:
+/// OSError prints both.
+nanobind::object exception_of(const Error& error, const Path* path = nullptr,
+                              const Path* other = nullptr);
+
+/// Raises exception_of() these.
 [[noreturn]] void raise(const Error& error, const Path* path = nullptr,
                         const Path* other = nullptr);
 

@@ -34,10 +34,25 @@ std::vector<std::string> bytes_of(const std::deque<Path>& paths) {
   return bytes;
 }
 
+std::vector<Expected<Stat>> stats_of(MountedVolume& self, const std::deque<Path>& paths) {
+  return self.call([&](Volume& volume) { return volume.stat_many(bytes_of(paths)); });
+}
+
+/// Of each its Stat, or the error as an exception, which is not raised.
+nb::list stat_many(MountedVolume& self, const nb::sequence& given) {
+  const std::deque<Path> paths = paths_of(given);
+  const auto stats = stats_of(self, paths);
+  nb::list list;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    list.append(stats[i] ? nb::cast(*stats[i]) : exception_of(stats[i].error(), &paths[i]));
+  }
+  return list;
+}
+
 /// Raises the error of the first one that has one.
 std::vector<uint64_t> sizes(MountedVolume& self, const nb::sequence& given) {
   const std::deque<Path> paths = paths_of(given);
-  auto stats = self.call([&](Volume& volume) { return volume.stat_many(bytes_of(paths)); });
+  auto stats = stats_of(self, paths);
   std::vector<uint64_t> sizes;
   sizes.reserve(paths.size());
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -81,7 +96,10 @@ void close_many(MountedVolume& self, const std::vector<nb::object>& given) {
 }  // namespace
 
 void define_many_files(VolumeClass& volume) {
-  volume.def("sizes", &sizes, "paths"_a, nb::sig("def sizes(self, paths: object) -> list[int]"))
+  volume
+      .def("stat_many", &stat_many, "paths"_a,
+           nb::sig("def stat_many(self, paths: object) -> list[Stat | OSError]"))
+      .def("sizes", &sizes, "paths"_a, nb::sig("def sizes(self, paths: object) -> list[int]"))
       .def("open_many", &open_many, "paths"_a, "flags"_a,
            nb::sig("def open_many(self, paths: object, flags: int) -> list[OpenFile]"))
       .def("close_many", &close_many, "files"_a,

@@ -13,8 +13,7 @@ from __future__ import annotations
 import datetime
 import os
 import posixpath
-import stat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsspec.spec import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
     AbstractFileSystem,
@@ -24,8 +23,12 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
 )
 
 from gofs._fsspec_files import Opened, PendingFile, opened
+from gofs._fsspec_listing import LEADS_NOWHERE, info_of, infos_below, walk
 from gofs._fsspec_volumes import VARIABLE, SentVolume, volumes
 from gofs._volume import Volume
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PROTOCOL = "gofs://"
 _COPY_BYTES = 1 << 30
@@ -107,45 +110,45 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
     # --- What is there ---------------------------------------------------------------------------
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        path = self._strip_protocol(path)
-        found = self.volume.lstat(path)
-        is_link = stat.S_ISLNK(found.st_mode)
-        if is_link:
-            found = self.volume.stat(path)
-        kinds = {stat.S_IFDIR: "directory", stat.S_IFREG: "file"}
-        info = {
-            "name": path,
-            "size": found.st_size,
-            "type": kinds.get(stat.S_IFMT(found.st_mode), "other"),
-            "created": self.volume.created(path) or found.st_ctime,
-            "islink": is_link,
-            "mode": found.st_mode,
-            "uid": found.st_uid,
-            "gid": found.st_gid,
-            "mtime": found.st_mtime,
-            "ino": found.st_ino,
-            "nlink": found.st_nlink,
-        }
-        if is_link:
-            info["destination"] = self.volume.readlink(path)
-        return info
+        """Of a link it is what it leads to, with `islink` and `destination`.
+
+        One that leads nowhere has the type "link" and no bytes.
+        """
+        return info_of(self.volume, self._strip_protocol(path))
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         path = self._strip_protocol(path)
-        found = self.info(path)
-        if found["type"] != "directory":
+        try:
+            if detail:
+                return infos_below(self.volume, path)
+            with self.volume.scandir(path) as entries:
+                return sorted(entry.path for entry in entries)
+        except OSError as error:
+            if error.errno not in LEADS_NOWHERE:
+                raise
+            found = self.info(path)
+            if found["type"] == "directory":  # and not a file, or a link that leads nowhere
+                raise
             return [found] if detail else [path]
-        with self.volume.scandir(path) as entries:
-            paths = sorted(entry.path for entry in entries)
-        if not detail:
-            return paths
-        infos = []
-        for each in paths:
-            try:
-                infos.append(self.info(each))
-            except FileNotFoundError:
-                pass  # it has gone since, or is a link that leads nowhere
-        return infos
+
+    def walk(
+        self,
+        path: str,
+        maxdepth: int | None = None,
+        topdown: bool = True,
+        on_error: Any = "omit",
+        detail: bool = False,
+        **options: Any,
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """As that of others. Links to directories are listed, and not gone into."""
+        return walk(
+            lambda each: self.ls(each, detail=True, **options),
+            self._strip_protocol(path),
+            maxdepth=maxdepth,
+            topdown=topdown,
+            on_error=on_error,
+            detail=detail,
+        )
 
     def exists(self, path: str, **_: Any) -> bool:
         return self.volume.exists(self._strip_protocol(path))

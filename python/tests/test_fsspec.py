@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import datetime
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -94,28 +93,6 @@ def test_a_transaction_shows_all_files_or_none(fs: gofs.fsspec.GofsFileSystem) -
         fs.open("/d/old", "xb").close()
     with pytest.raises(ValueError, match="wb or xb"), fs.transaction:
         fs.open("/d/old", "ab")
-
-
-def test_info_is_that_of_the_inode(fs: gofs.fsspec.GofsFileSystem) -> None:
-    fs.pipe("/d/file", b"12345")
-    fs.volume.symlink("d", "/to_d")
-    fs.volume.symlink("none", "/dangling")
-    fs.volume.mkfifo("/fifo")
-    found = fs.info("/d/file")
-    status = fs.volume.stat("/d/file")
-    assert (found["size"], found["type"], found["ino"]) == (5, "file", status.st_ino)
-    assert found["mtime"] == status.st_mtime
-    now = datetime.datetime.now(tz=datetime.timezone.utc)
-    for moment in (fs.modified("/d/file"), fs.created("/d/file")):
-        assert abs(now - moment) < datetime.timedelta(minutes=1)
-    names = {entry["name"]: entry["type"] for entry in fs.ls("/")}
-    assert names == {"/d": "directory", "/to_d": "directory", "/fifo": "other"}
-    assert fs.info("/to_d")["destination"] == "d"
-    assert fs.ls("/d/file") == [found]
-    key = fs.ukey("/d/file")
-    fs.pipe("/d/file", b"123456")
-    assert fs.ukey("/d/file") != key
-    assert fs.fsid == fs.volume.info.uuid
 
 
 @pytest.mark.parametrize("start", [None, 0, 3, -3, 20])
