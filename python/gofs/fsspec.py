@@ -24,6 +24,7 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
 
 from gofs._fsspec_files import Opened, PendingFile, opened
 from gofs._fsspec_listing import LEADS_NOWHERE, info_of, infos_below, walk
+from gofs._fsspec_reading import Part, first_error, read_parts
 from gofs._fsspec_volumes import VARIABLE, SentVolume, volumes
 from gofs._volume import Volume
 
@@ -280,33 +281,43 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         on_error: str = "return",
         **options: Any,
     ) -> list[Any]:
-        """By one call for all of them; where one fails, each for itself. No gaps are read."""
+        """By one batch for all of them. No gaps are read."""
         if not isinstance(paths, list):
             raise TypeError(f"paths: a list is wanted, not {type(paths).__name__}")
-        names = [self._strip_protocol(path) for path in paths]
         starts, ends = (
-            each if isinstance(each, list) else [each] * len(names) for each in (starts, ends)
+            each if isinstance(each, list) else [each] * len(paths) for each in (starts, ends)
         )
-        if len(starts) != len(names) or len(ends) != len(names):
+        if len(starts) != len(paths) or len(ends) != len(paths):
             raise ValueError("as many starts and ends as paths are wanted, or one for all")
-        try:
-            return self._read_ranges(names, starts, ends)
-        except OSError:
-            found = super().cat_ranges(names, starts, ends, on_error=on_error, **options)
-            return list(found)
+        names = map(self._strip_protocol, paths)
+        contents = read_parts(self.volume, [Part(*each) for each in zip(names, starts, ends)])
+        error = first_error(contents)
+        if on_error != "return" and error is not None:
+            raise error
+        return list(contents)
 
-    def _read_ranges(
-        self, names: list[str], starts: list[int | None], ends: list[int | None]
-    ) -> list[bytes]:
-        sizes = self.volume._core.sizes(names)
-        parts = [
-            range(*slice(start, end).indices(size)) for start, end, size in zip(starts, ends, sizes)
-        ]
-        buffers = [bytearray(len(part)) for part in parts]
-        counts = self.volume.read_ranges(
-            (name, part.start, buffer) for name, part, buffer in zip(names, parts, buffers)
-        )
-        return [bytes(buffer[:count]) for buffer, count in zip(buffers, counts)]
+    def cat(
+        self,
+        path: str | list[str],
+        recursive: bool = False,
+        on_error: str = "raise",
+        start: int | None = None,
+        end: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """By one batch, where it is more than one file."""
+        names = self.expand_path(path, recursive=recursive, **options)
+        if not isinstance(path, list) and names == [self._strip_protocol(path)]:
+            return self.cat_file(names[0], start, end)
+        contents = read_parts(self.volume, [Part(name, start, end) for name in names])
+        error = first_error(contents)
+        if on_error == "raise" and error is not None:
+            raise error
+        return {
+            name: each
+            for name, each in zip(names, contents)
+            if on_error == "return" or not isinstance(each, OSError)
+        }
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         path = self._strip_protocol(path)

@@ -95,19 +95,6 @@ def test_a_transaction_shows_all_files_or_none(fs: gofs.fsspec.GofsFileSystem) -
         fs.open("/d/old", "ab")
 
 
-@pytest.mark.parametrize("start", [None, 0, 3, -3, 20])
-@pytest.mark.parametrize("end", [None, 0, 5, -1, 20])
-def test_ranges_are_slices(
-    fs: gofs.fsspec.GofsFileSystem, start: int | None, end: int | None
-) -> None:
-    fs.pipe("/file", b"0123456789")
-    assert fs.cat_file("/file", start, end) == b"0123456789"[start:end]
-    assert fs.cat_ranges(["/file"] * 2, [start, 1], [end, 2]) == [
-        b"0123456789"[start:end],
-        b"1",
-    ]
-
-
 def test_rm_takes_links_and_not_what_they_lead_to(fs: gofs.fsspec.GofsFileSystem) -> None:
     fs.pipe({"/kept/file": b"1", "/d/file": b"2", "/d/e/file": b"3"})
     fs.volume.symlink("/kept", "/d/link")
@@ -138,32 +125,3 @@ def test_touch_makes_truncates_and_sets_times(fs: gofs.fsspec.GofsFileSystem) ->
     assert fs.modified("/d/file").year > 2000
     fs.touch("/d/file")
     assert fs.cat("/d/file") == b""
-
-
-def test_ranges_of_many_files_are_read_by_one_call(
-    fs: gofs.fsspec.GofsFileSystem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fs.pipe({"/a": b"0123456789", "/b": b"abcdefghij"})
-    calls = []
-    read_ranges = fs.volume.read_ranges
-    monkeypatch.setattr(
-        fs.volume, "read_ranges", lambda ranges: calls.append(1) or read_ranges(ranges)
-    )
-    paths = ["/a", "gofs:///b", "/a", "/b"]
-    assert fs.cat_ranges(paths, [0, 2, -3, 8], [4, 100, None, 3]) == [
-        b"0123",
-        b"cdefghij",
-        b"789",
-        b"",
-    ]
-    assert fs.cat_ranges(paths, 1, 3, max_gap=100) == [b"12", b"bc", b"12", b"bc"]
-    assert calls == [1, 1]
-    found = fs.cat_ranges(["/a", "/none"], 0, None)
-    assert found[0] == b"0123456789"
-    assert isinstance(found[1], FileNotFoundError)
-    with pytest.raises(FileNotFoundError):
-        fs.cat_ranges(["/none"], 0, None, on_error="raise")
-    with pytest.raises(ValueError, match="as many starts"):
-        fs.cat_ranges(["/a"], [0, 1], [2, 3])
-    with pytest.raises(TypeError, match="a list is wanted, not str"):
-        fs.cat_ranges("/a", 0, 1)
