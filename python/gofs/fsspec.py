@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import os
 import posixpath
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from fsspec.spec import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -165,6 +166,14 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def islink(self, path: str) -> bool:
         return self.volume.islink(self._strip_protocol(path))
+
+    def is_same(self, path1: str, path2: str) -> bool:
+        """Whether both are names of one file, or lead to one."""
+        try:
+            found = [self.volume.stat(self._strip_protocol(path)) for path in (path1, path2)]
+        except OSError:
+            return False
+        return os.path.samestat(*found)
 
     def created(self, path: str) -> datetime.datetime:
         """Of the last change of the inode, where the volume does not keep it."""
@@ -337,6 +346,8 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if self.isdir(source):
             self.volume.makedirs(target, exist_ok=True)
             return
+        if self.is_same(source, target):
+            raise shutil.SameFileError(f"{source} and {target} are one file")
         with self.volume.open(source) as reader:
             self._make_folder_of(target)
             with self.volume.open(target, "wb") as writer:
