@@ -10,10 +10,13 @@ what the option `volume` says.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import posixpath
 import shutil
+from functools import partial
+from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
 from fsspec.spec import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -25,12 +28,15 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
 
 from gofs._fsspec_files import Opened, PendingFile, opened
 from gofs._fsspec_listing import LEADS_NOWHERE, info_of, infos_below, walk
+from gofs._fsspec_names import inside, moves
 from gofs._fsspec_reading import Part, first_error, read_parts
 from gofs._fsspec_volumes import VARIABLE, SentVolume, volumes
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from typing_extensions import TypeGuard
 
 _PROTOCOL = "gofs://"
 _COPY_BYTES = 1 << 30
@@ -175,6 +181,28 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
             return False
         return os.path.samestat(*found)
 
+    def expand_path(
+        self,
+        path: str | list[str],
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        assume_literal: bool = False,
+        **options: Any,
+    ) -> list[str]:
+        """As that of others. What a file is called names it, also where it looks like a glob."""
+        given = [path] if isinstance(path, (str, os.PathLike)) else path
+        names = [self._strip_protocol(each) for each in given]
+        expand = partial(super().expand_path, recursive=recursive, maxdepth=maxdepth, **options)
+        if assume_literal:
+            return list(expand(names, assume_literal=True))
+        literal = [name for name in names if has_magic(name) and self.lexists(name)]
+        if not literal:
+            return list(expand(names))
+        found = set(expand(literal, assume_literal=True))
+        with contextlib.suppress(FileNotFoundError):  # something was found
+            found.update(expand([name for name in names if name not in literal]))
+        return sorted(found)
+
     def created(self, path: str) -> datetime.datetime:
         """Of the last change of the inode, where the volume does not keep it."""
         return _utc(self.info(path)["created"])
@@ -215,13 +243,15 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
         With `maxdepth` a directory is removed if nothing below that depth is in it.
         """
-        for each in self.expand_path(path):
-            if not self.isdir(each) or self.islink(each):
-                self.rm_file(each)
-            elif recursive:
+        paths = self.expand_path(path)
+        trees = {each for each in paths if self.isdir(each) and not self.islink(each)}
+        if trees and not recursive:
+            raise IsADirectoryError(f"{min(trees)}: a directory: remove it with recursive=True")
+        for each in reversed(paths):  # what is in a directory before that
+            if each in trees:
                 self._rm_tree(each, maxdepth)
             else:
-                raise IsADirectoryError(f"{each}: a directory: remove it with recursive=True")
+                self.rm_file(each)
 
     def _rm_tree(self, path: str, maxdepth: int | None) -> None:
         top = path.rstrip("/").count("/")
@@ -354,18 +384,43 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 while self.volume.copy_file_range(reader, writer, _COPY_BYTES):
                     pass
 
+    def copy(
+        self, path1: str | list[str], path2: str | list[str], *rest: Any, **options: Any
+    ) -> None:
+        if isinstance(path2, str) and self._is_literal_file(path1):
+            path2 = [inside(self, path1, path2)]
+            path1 = [path1]
+        super().copy(path1, path2, *rest, **options)
+
+    def get(
+        self, rpath: str | list[str], lpath: str | list[str], *rest: Any, **options: Any
+    ) -> None:
+        if isinstance(lpath, str) and self._is_literal_file(rpath):
+            into = lpath.endswith("/") or os.path.isdir(lpath)
+            lpath = [posixpath.join(lpath, posixpath.basename(rpath)) if into else lpath]
+            rpath = [rpath]
+        super().get(rpath, lpath, *rest, **options)
+
+    def _is_literal_file(self, path: str | list[str]) -> TypeGuard[str]:
+        """Whether it is what a file is called, although it looks like a glob."""
+        return isinstance(path, str) and has_magic(path) and self.isfile(path)
+
     def mv(
         self,
-        path1: str,
-        path2: str,
+        path1: str | list[str],
+        path2: str | list[str],
         recursive: bool = False,
         maxdepth: int | None = None,
         **_: Any,
     ) -> None:
-        """Renames, in one step, whatever it is; `path2` is the new name."""
-        target = self._strip_protocol(path2)
-        self._make_folder_of(target)
-        self.volume.rename(self._strip_protocol(path1), target)
+        """Renames, files and directories alike.
+
+        `path2` is the new name; of a directory there is, or with a slash at its end, it is what
+        `path1` is moved into. What a list or a glob names is moved into `path2`.
+        """
+        for source, target in moves(self, path1, path2):
+            self._make_folder_of(target)
+            self.volume.rename(source, target)
 
     def chmod(self, path: str, mode: int) -> None:
         self.volume.chmod(self._strip_protocol(path), mode)

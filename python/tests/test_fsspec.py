@@ -95,26 +95,6 @@ def test_a_transaction_shows_all_files_or_none(fs: gofs.fsspec.GofsFileSystem) -
         fs.open("/d/old", "ab")
 
 
-def test_rm_takes_links_and_not_what_they_lead_to(fs: gofs.fsspec.GofsFileSystem) -> None:
-    fs.pipe({"/kept/file": b"1", "/d/file": b"2", "/d/e/file": b"3"})
-    fs.volume.symlink("/kept", "/d/link")
-    fs.volume.symlink("/kept", "/link")
-    with pytest.raises(IsADirectoryError, match="recursive=True"):
-        fs.rm("/d")
-    fs.rm("/link", recursive=True)
-    fs.rm("/d", recursive=True)
-    assert fs.find("/") == ["/kept/file"]
-    assert fs.ls("/", detail=False) == ["/kept"]
-
-
-def test_mv_renames(fs: gofs.fsspec.GofsFileSystem) -> None:
-    fs.pipe({"/d/e/file": b"1"})
-    inode = fs.info("/d/e/file")["ino"]
-    fs.mv("/d/e", "/new/place")
-    assert fs.info("/new/place/file")["ino"] == inode
-    assert not fs.exists("/d/e")
-
-
 def test_touch_makes_truncates_and_sets_times(fs: gofs.fsspec.GofsFileSystem) -> None:
     fs.touch("/d/file")
     assert fs.cat("/d/file") == b""
