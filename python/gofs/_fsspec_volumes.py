@@ -57,6 +57,15 @@ class Volumes:
                 )
             return volume
 
+    def name_of(self, given: Volume | str) -> str:
+        """What gofs://NAME/ has as NAME for a volume or its spec; empty where it has none."""
+        if isinstance(given, str):
+            specs = _specs_of_environment()
+            return next((name for name in [given, *specs] if _may_mean(name, given, specs)), "")
+        with self._lock:
+            names = [name for name, volume in self._named.items() if volume is given]
+        return next((name for name in names if "/" not in name), "")
+
     def pickled(self, volume: Volume) -> bytes:
         """What unpickled() takes. Raises TypeError for a volume that is mounted for writing."""
         data = pickle.dumps(volume)
@@ -106,6 +115,11 @@ def _specs_of_environment() -> dict[str, str]:
         if "=" not in entry:
             raise ValueError(f"{VARIABLE}: {entry!r} is not NAME=SPEC")
     return dict(entry.split("=", 1) for entry in entries)
+
+
+def _may_mean(name: str, spec: str, specs: dict[str, str]) -> bool:
+    """Whether find() takes `name` for `spec`, and a URL can have it."""
+    return "/" not in name and spec in (name, specs.get(name))
 
 
 def _is_usable(volume: Volume) -> bool:

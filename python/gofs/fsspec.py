@@ -109,6 +109,11 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
             path = path[len("gofs:") :]
         return "/" + path.strip("/")
 
+    def unstrip_protocol(self, name: str) -> str:
+        """The URL of a path: with the volume's name, where it has one."""
+        given = self._given if isinstance(self._given, Volume) else os.fspath(self._given)
+        return _PROTOCOL + volumes.name_of(given) + str(self._strip_protocol(name))
+
     @staticmethod
     def _get_kwargs_from_urls(path: str) -> dict[str, str]:
         path = stringify_path(path)

@@ -35,6 +35,36 @@ def test_urls_alone_suffice_where_a_volume_is_registered(volume: gofs.Volume) ->
         assert text.read() == "contents"
 
 
+def test_urls_of_files_can_be_opened_again(
+    volume: gofs.Volume, image: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume.write_many("/", {"1.txt": b"1", "2.txt": b"2"})
+    gofs.fsspec.register("with/slash", volume)
+    gofs.fsspec.register("named-again", volume)
+    urls = ["gofs://named-again/1.txt", "gofs://named-again/2.txt"]
+    assert [file.full_name for file in fsspec.open_files("gofs://named-again/*")] == urls
+    fs = fsspec.filesystem("gofs", volume=volume)
+    assert [fs.unstrip_protocol(path) for path in ("1.txt", urls[1])] == urls
+    with fsspec.open(urls[0]) as file:
+        assert file.read() == b"1"
+    volume.close()
+    # A spec that URLs cannot have, unless the environment has a name for it.
+    fs = fsspec.filesystem("gofs", volume=str(image))
+    assert fs.unstrip_protocol("/1.txt") == "gofs:///1.txt"
+    monkeypatch.setenv("GOFS_VOLUMES", f"a/b={image};other=/none;data={image}")
+    assert fs.unstrip_protocol("/1.txt") == "gofs://data/1.txt"
+    # One that they can have.
+    monkeypatch.setenv("GOFS_VOLUMES", "")
+    monkeypatch.chdir(image.parent)
+    for given in (image.name, pathlib.Path(image.name)):
+        fs = fsspec.filesystem("gofs", volume=given)
+        url = fs.unstrip_protocol("/2.txt")
+        assert url == f"gofs://{image.name}/2.txt"
+        with fsspec.open(url) as file:
+            assert file.read() == b"2"
+    fs.volume.close()
+
+
 def test_a_volume_is_mounted_once_for_all_threads(image: pathlib.Path) -> None:
     failures = []
 
