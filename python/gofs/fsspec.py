@@ -208,6 +208,22 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
             found.update(expand([name for name in names if name not in literal]))
         return sorted(found)
 
+    def sizes(self, paths: list[str]) -> list[int]:
+        """By one batch."""
+        return self.volume._core.sizes([self._strip_protocol(path) for path in paths])
+
+    def du(
+        self,
+        path: str,
+        total: bool = True,
+        maxdepth: int | None = None,
+        withdirs: bool = False,
+        **options: Any,
+    ) -> Any:
+        found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **options)
+        sizes = {name: info["size"] for name, info in found.items()}
+        return sum(sizes.values()) if total else sizes
+
     def created(self, path: str) -> datetime.datetime:
         """Of the last change of the inode, where the volume does not keep it."""
         return _utc(self.info(path)["created"])

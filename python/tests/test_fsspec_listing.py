@@ -127,6 +127,7 @@ def test_a_listing_is_one_batch(fs: gofs.fsspec.GofsFileSystem) -> None:
         (lambda: fs.ls("/d"), 1, 101),
         (lambda: list(fs.walk("/d")), 2, 151),
         (lambda: fs.find("/d", detail=True), 2, 151),
+        (lambda: fs.du("/d"), 2, 151),
     ):
         before = core.statistics().calls["stat"].succeeded
         fs.volume._core = counting = Counting(fs.volume)  # type: ignore[assignment]
@@ -143,3 +144,25 @@ def test_info_is_one_stat(fs: gofs.fsspec.GofsFileSystem) -> None:
     before = fs.volume.statistics().calls["stat"].succeeded
     fs.info("/file")
     assert fs.volume.statistics().calls["stat"].succeeded - before == 1
+
+
+def test_du_is_that_of_fsspec(fs: gofs.fsspec.GofsFileSystem) -> None:
+    fs.pipe({"/a/b/1": b"1", "/a/22": b"22", "/a/c/333": b"333"})
+    base = super(gofs.fsspec.GofsFileSystem, fs)
+    for top in ("/", "/a", "gofs:///a/22", "/none"):
+        for total in (True, False):
+            for withdirs in (True, False):
+                options = {"total": total, "withdirs": withdirs, "maxdepth": 2}
+                assert fs.du(top, **options) == base.du(top, **options)
+    assert fs.du("/") == 6
+
+
+def test_sizes_are_one_batch(fs: gofs.fsspec.GofsFileSystem) -> None:
+    fs.pipe({"/a": b"1", "/b": b"22"})
+    core = fs.volume._core
+    fs.volume._core = counting = Counting(fs.volume)  # type: ignore[assignment]
+    assert fs.sizes(["/a", "gofs:///b"]) == [1, 2]
+    assert len(counting.calls) == 1
+    fs.volume._core = core
+    with pytest.raises(FileNotFoundError):
+        fs.sizes(["/a", "/none"])
