@@ -171,6 +171,33 @@ GOFS_HD inline void spread_cursors(const Volume& volume, Writer& writer, uint32_
   }
 }
 
+/// Lets all segments that hold nothing, and are not withheld, be free but for those of the logs:
+/// what holds nothing now held nothing at the last checkpoint. Collective, before any other use.
+GOFS_HD inline void take_free_segments(simt::AnyWarp auto warp, const Volume& volume,
+                                       Writer& writer) {
+  if (warp.thread_rank() == 0) {
+    for (uint32_t i = 0; i < volume.sit_journal_count; ++i) {
+      note_empty(writer, volume.sit_journal[i].segno);
+    }
+  }
+  warp.sync();
+  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
+  uint32_t count = 0;
+  for (uint32_t word = warp.thread_rank(); word < words; word += warp.size()) {
+    uint32_t bits = simt::load_relaxed(writer.empty_map[word]) & ~withheld_in(writer, word);
+    for (const Log& log : writer.logs) {
+      if (log.segno / 32 == word) bits &= ~(1u << log.segno % 32);
+    }
+    writer.free_map[word] = bits;
+    // Whether the SSD was told of what was free before is not known.
+    writer.discarded[word] = bits;
+    count += simt::popcount(bits);
+  }
+  count = simt::reduce_add(warp, count);
+  if (warp.thread_rank() == 0) simt::store_relaxed(writer.free_count, count);
+  warp.sync();
+}
+
 /// The first log whose segment cannot be its own, or kLogCount. One lane.
 GOFS_HD inline uint32_t wrong_log(const Writer& writer) {
   for (uint32_t log = 0; log < format::kLogCount; ++log) {
@@ -188,18 +215,29 @@ GOFS_HD inline uint32_t wrong_log(const Writer& writer) {
 
 }  // namespace detail
 
-/// Makes a mounted volume one that can be written to: reads the SIT, the summaries of the logs, and
-/// the list of orphans, which recover_orphans() frees afterwards. Before anything else is changed
-/// comes recover_files(), also where the volume was unmounted cleanly. Collective, by one warp,
-/// before any other use of `writer`. Uniform answer; -EROFS for a volume that can only be read.
+/// The first step: reads the SIT, which has half a million entries for 1 TiB. Collective; warps 0
+/// to `warp_count` - 1 do it together, before any other use of `writer`. 0 or a negative errno, for
+/// all lanes of a warp alike.
+GOFS_NOINLINE GOFS_HD inline int read_segments(simt::AnyWarp auto warp, Volume& volume,
+                                               Writer& writer, uint32_t warp_index,
+                                               uint32_t warp_count) {
+  return load_segments(warp, volume, writer.segments, warp_index, warp_count,
+                       [&](uint32_t segno) { detail::note_empty(writer, segno); });
+}
+
+/// Makes a mounted volume one that can be written to: reads the summaries of the logs, and the list
+/// of orphans, which recover_orphans() frees afterwards. Before anything else is changed comes
+/// recover_files(), also where the volume was unmounted cleanly. Collective, by one warp, after
+/// read_segments(), whose error is `read`, or 0. Uniform answer; -EROFS for a volume that can only
+/// be read.
 GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, Volume& volume,
-                                                       Writer& writer) {
+                                                       Writer& writer, int read) {
   const uint32_t unsupported = volume.geometry.feature & detail::kFeaturesReadOnly;
   if (unsupported != 0) return {WriteProblem::kFeature, -EROFS, unsupported};
   // Linux cleans whole sections, and takes one with both for damaged.
   const uint32_t segments = volume.geometry.section_segments;
   if (segments != 1) return {WriteProblem::kSections, -EROFS, segments};
-  int error = load_segments(warp, volume, writer.segments, 0, 1);
+  int error = read;
   if (error == 0) error = take_sit_journal(warp, volume, writer.segments);
   if (error == -EUCLEAN) return {WriteProblem::kSegments, error, 0};
   if (error < 0) return {WriteProblem::kDevice, error, 0};
@@ -232,16 +270,7 @@ GOFS_NOINLINE GOFS_HD inline WriteResult begin_writing(simt::AnyWarp auto warp, 
   error = detail::load_orphans(warp, volume, writer.orphans, writer.pages);
   if (error == -EUCLEAN) return {WriteProblem::kOrphans, error, 0};
   if (error < 0) return {WriteProblem::kDevice, error, 0};
-  for (uint32_t i = warp.thread_rank(); i < volume.geometry.main_segments; i += warp.size()) {
-    detail::note_empty(writer, i);
-  }
-  warp.sync();
-  detail::find_free_segments(warp, volume, writer, false, true);
-  // Whether the SSD was told of what was free before is not known.
-  const auto words = static_cast<uint32_t>(simt::divide_up(volume.geometry.main_segments, 32));
-  for (uint32_t i = warp.thread_rank(); i < words; i += warp.size()) {
-    writer.discarded[i] = writer.free_map[i];
-  }
+  detail::take_free_segments(warp, volume, writer);
   if (warp.thread_rank() == 0) {
     volume.xattr_locks = writer.xattr_locks;
     writer.fsync_log = FsyncLog{};

@@ -30,19 +30,23 @@ struct SegmentTable {
 
 namespace detail {
 
-/// Four bytes of a map as F2FS keeps it, most significant bit first, wherever they lie.
+/// Turns the bits of each byte of a word round: F2FS has the most significant one first.
+GOFS_HD constexpr uint32_t turn_bits_of_bytes(uint32_t word) {
+  word = (word >> 4 & 0x0f0f0f0fu) | (word & 0x0f0f0f0fu) << 4;
+  word = (word >> 2 & 0x33333333u) | (word & 0x33333333u) << 2;
+  return (word >> 1 & 0x55555555u) | (word & 0x55555555u) << 1;
+}
+
+/// Four bytes of a map as F2FS keeps it, wherever they lie.
 GOFS_HD constexpr uint32_t load_map_word(const uint8_t* bytes) {
   uint32_t word = 0;
-  for (uint32_t i = 0; i < 32; ++i) word |= (bytes[i / 8] >> (7 - i % 8) & 1u) << i;
-  return word;
+  for (uint32_t i = 0; i < 4; ++i) word |= uint32_t{bytes[i]} << (8 * i);
+  return turn_bits_of_bytes(word);
 }
 
 GOFS_HD constexpr void store_map_word(uint8_t* bytes, uint32_t word) {
-  for (uint32_t k = 0; k < 4; ++k) {
-    uint32_t byte = 0;
-    for (uint32_t i = 0; i < 8; ++i) byte |= (word >> (8 * k + i) & 1u) << (7 - i);
-    bytes[k] = static_cast<uint8_t>(byte);
-  }
+  word = turn_bits_of_bytes(word);
+  for (uint32_t i = 0; i < 4; ++i) bytes[i] = static_cast<uint8_t>(word >> (8 * i));
 }
 
 /// One lane. -EUCLEAN (reported) if the entry contradicts itself.
@@ -118,11 +122,12 @@ GOFS_HD void for_dirty_segments(simt::AnyWarp auto warp, const Volume& volume,
   warp.sync();
 }
 
-/// Reads the SIT. Collective; warps 0 to `warp_count` - 1 do it together and then synchronise. The
-/// journal is not asked (take_sit_journal). Returns 0 or a negative errno, for all lanes alike.
-GOFS_NOINLINE GOFS_HD inline int load_segments(simt::AnyWarp auto warp, Volume& volume,
-                                               const SegmentTable& table, uint32_t warp_index,
-                                               uint32_t warp_count) {
+/// Reads the SIT, and calls `loaded(segno)`, by one lane, for each segment. Collective; warps 0 to
+/// `warp_count` - 1 do it together and then synchronise. The journal is not asked
+/// (take_sit_journal). Returns 0 or a negative errno, for all lanes alike.
+template <typename Loaded>
+GOFS_HD int load_segments(simt::AnyWarp auto warp, Volume& volume, const SegmentTable& table,
+                          uint32_t warp_index, uint32_t warp_count, Loaded loaded) {
   const format::Geometry& geometry = volume.geometry;
   const uint32_t blocks = geometry.sit_blocks_used();
   int result = 0;
@@ -137,6 +142,7 @@ GOFS_NOINLINE GOFS_HD inline int load_segments(simt::AnyWarp auto warp, Volume& 
         const int error =
             detail::unpack_segment(volume, segno, sit.entries[i], table.segments[segno]);
         if (error < 0) damaged = error;
+        loaded(segno);
       }
     });
     const int error = simt::first_error(warp, read < 0 ? read : damaged);

@@ -27,7 +27,8 @@ class WritingRig {
   WriteResult begin() {
     WriteResult result{};
     testing::run_alone(width_, [&](const simt::Warp& warp) {
-      const WriteResult mine = begin_writing(warp, volume(), writer());
+      const int read = read_segments(warp, volume(), writer(), 0, 1);
+      const WriteResult mine = begin_writing(warp, volume(), writer(), read);
       if (warp.thread_rank() == 0) result = mine;
     });
     return result;

@@ -20,6 +20,7 @@ namespace gofs::gpu::gpu_kernels {
 using namespace kernels;
 
 const GpuKernel kMount = kernel_of<MountParams, mount_body>();
+const GpuKernel kReadSegments = kernel_of<BeginWritingParams, read_segments_body>();
 const GpuKernel kBeginWriting = kernel_of<BeginWritingParams, begin_writing_body>();
 const GpuKernel kUnmount = kernel_of<UnmountParams, unmount_body>();
 const GpuKernel kCall = kernel_of<CallParams, call_body>();

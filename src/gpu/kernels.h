@@ -8,6 +8,7 @@
 namespace gofs::gpu::gpu_kernels {
 
 extern const kernels::GpuKernel kMount;
+extern const kernels::GpuKernel kReadSegments;
 extern const kernels::GpuKernel kBeginWriting;
 extern const kernels::GpuKernel kUnmount;
 extern const kernels::GpuKernel kCall;

@@ -17,6 +17,9 @@ namespace gofs::kernels::bodies {
 
 constinit const Body kMount{"mount", run_on_cpu<MountParams, mount_body>,
                             GOFS_KERNEL(gpu::gpu_kernels::kMount)};
+constinit const Body kReadSegments{"read segments",
+                                   run_on_cpu<BeginWritingParams, read_segments_body>,
+                                   GOFS_KERNEL(gpu::gpu_kernels::kReadSegments)};
 constinit const Body kBeginWriting{"begin writing",
                                    run_on_cpu<BeginWritingParams, begin_writing_body>,
                                    GOFS_KERNEL(gpu::gpu_kernels::kBeginWriting)};

@@ -425,7 +425,10 @@ Expected<void> VolumeState::begin_writing() {
   params[0].fs = filesystem();
   params[0].writer = writer_->writer();
   const kernels::Grid one_warp{1, backend_->warp_width()};
-  if (!run(kernels::bodies::kBeginWriting, one_warp, params.data())) {
+  kernels::Grid reading = backend_->full_grid();
+  reading.blocks = std::min(reading.blocks, geometry.sit_blocks_used());
+  if (!run(kernels::bodies::kReadSegments, reading, params.data()) ||
+      !run(kernels::bodies::kBeginWriting, one_warp, params.data())) {
     return explain(kNotRun, spec_.text);
   }
   const f2fs::WriteResult& result = params[0].result;

@@ -10,7 +10,8 @@
 namespace gofs::kernels::bodies {
 
 extern const Body kMount;         // mount.h     one warp
-extern const Body kBeginWriting;  // mount.h     one warp, after kMount
+extern const Body kReadSegments;  // mount.h     after kMount
+extern const Body kBeginWriting;  // mount.h     one warp, after kReadSegments
 extern const Body kUnmount;       // mount.h     one warp, and others that help it
 extern const Body kCall;          // call.h      one warp, and others that help it with a checkpoint
 extern const Body kCalls;         // calls.h     a call a warp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bringing a file system up (the device, the volume on it, and what writing needs) and down. By one
-// warp.
+// warp, but for what there is much of.
 #pragma once
 
 #include "f2fs/begin_writing.h"
@@ -39,15 +39,24 @@ GOFS_HD inline void mount_body(simt::AnyWarp auto warp, uint32_t warp_index, uin
 struct BeginWritingParams {
   vfs::Filesystem* fs;  // mounted; `writer` is set if this succeeds
   f2fs::Writer* writer;
+  int read;  // 0 or a negative errno, of read_segments_body()
   f2fs::WriteResult result;
   int64_t recovered;  // nodes that fsync had written after the last checkpoint
 };
+
+/// The first step, by all warps that there are.
+GOFS_HD inline void read_segments_body(simt::AnyWarp auto warp, uint32_t warp_index,
+                                       uint32_t warp_count, BeginWritingParams& params) {
+  const int error =
+      f2fs::read_segments(warp, params.fs->volume, *params.writer, warp_index, warp_count);
+  if (error < 0 && warp.thread_rank() == 0) simt::store_relaxed(params.read, error);
+}
 
 GOFS_HD inline void begin_writing_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                                        BeginWritingParams& params) {
   if (warp_index != 0) return;
   vfs::Filesystem& fs = *params.fs;
-  f2fs::WriteResult result = f2fs::begin_writing(warp, fs.volume, *params.writer);
+  f2fs::WriteResult result = f2fs::begin_writing(warp, fs.volume, *params.writer, params.read);
   int64_t recovered = 0;
   if (result.error == 0) {
     recovered = f2fs::recover_files(warp, fs.volume, *params.writer);

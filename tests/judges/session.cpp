@@ -190,8 +190,10 @@ bool Session::begin_writing() {
   kernels::BeginWritingParams beginning{};
   beginning.fs = &fs;
   beginning.writer = parts_->writer->writer();
-  run_warp(options_.width,
-           [&](const simt::Warp& warp) { kernels::begin_writing_body(warp, 0, 1, beginning); });
+  run_warp(options_.width, [&](const simt::Warp& warp) {
+    kernels::read_segments_body(warp, 0, 1, beginning);
+    kernels::begin_writing_body(warp, 0, 1, beginning);
+  });
   begun_ = beginning.result;
   const int64_t realtime_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())
