@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "host/serve/control.h"
 #include "host/serve/kernel_end.h"
 #include "host/serve/socket.h"
+#include "host/serve/unsynced_changes.h"
 #include "serve/descriptor_base.h"
 
 namespace gofs::host {
@@ -31,9 +33,12 @@ struct AttachedVolume::Link {
 
   const int descriptor_base;
   ChannelClient channel;
-  std::atomic<bool> has_changes{false};  // this client's, since the last sync()
-  std::mutex control_mutex;              // one question at a time
-  std::unique_ptr<KernelEnd> kernels;    // by the holder of AttachedVolume's mutex
+  UnsyncedChanges changes;             // but those of kernels
+  std::mutex control_mutex;            // one question at a time
+  std::unique_ptr<KernelEnd> kernels;  // by the holder of AttachedVolume's mutex
+
+  /// Whether the server's end may have taken something with it.
+  bool may_lose() const { return changes.any() || kernels != nullptr; }
 };
 
 namespace {
@@ -111,7 +116,7 @@ std::shared_ptr<AttachedVolume::Link> AttachedVolume::attach_again() const {
   for (;;) {
     try {
       auto fresh = std::make_shared<Link>(links_ + 1, attach_at(path_));
-      has_lost_ = has_lost_ || link_->has_changes;
+      has_lost_ = has_lost_ || link_->may_lose();
       if (link_->kernels != nullptr) former_.push_back(link_);
       ++links_;
       refusal_.clear();
@@ -155,7 +160,7 @@ int64_t AttachedVolume::translate(Link& link, CallRequest& request) {
     request.other_descriptor = serve::own_number(link.descriptor_base, request.other_descriptor);
     if (request.other_descriptor < 0) return request.other_descriptor;
   }
-  if (changes(request)) link.has_changes.store(true, std::memory_order_relaxed);
+  if (changes(request)) link.changes.begin();
   return 0;
 }
 
@@ -163,6 +168,8 @@ int64_t AttachedVolume::translate(Link& link, CallRequest& request) {
 /// be made again, with another server.
 bool AttachedVolume::is_answered(Link& link, const CallRequest& request, CallAnswer& answer) {
   if (answer.result == -ESTALE && link.channel.is_gone() && may_repeat(request)) return false;
+  // After a timeout the server may yet perform it.
+  if (changes(request) && answer.result != -ETIMEDOUT) link.changes.end();
   if (opens(request.verb) && answer.result >= 0) {
     answer.result += link.descriptor_base;
   }
@@ -225,19 +232,22 @@ Expected<std::vector<int>> AttachedVolume::create_files(const std::string& path,
 
 Expected<void> AttachedVolume::sync() {
   if (!process_.is_ours()) return not_ours();
-  const std::shared_ptr<Link> link = this->link();
-  if (link != nullptr) {
+  const CallRequest request{.verb = Verb::kSync};
+  const std::shared_ptr<Link> link = link_for(request);
+  if (link == nullptr) return explain(no_server(), path_);
+  {
     const std::lock_guard lock(mutex_);
     if (std::exchange(has_lost_, false)) {
       return make_error(ESTALE, path_,
                         "the server has ended meanwhile: what was not durable then may be lost");
     }
   }
-  if (link != nullptr) link->has_changes.store(false, std::memory_order_relaxed);
-  const CallAnswer answer = call({.verb = Verb::kSync});
-  if (answer.result >= 0) return {};
-  if (link != nullptr) link->has_changes.store(true, std::memory_order_relaxed);
-  return explain(answer.result, path_);
+  // Of this server, or of none: another one has not what was changed.
+  const std::optional<uint64_t> covered = link->changes.covered();
+  const CallAnswer answer = link->channel.call(request);
+  if (answer.result < 0) return explain(answer.result, path_);
+  link->changes.synced(covered);
+  return {};
 }
 
 Expected<void> AttachedVolume::fsync(Verb verb, int descriptor) {

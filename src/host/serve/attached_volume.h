@@ -54,7 +54,7 @@ class AttachedVolume final : public AnyVolume {
   ClockReport clock() const override;
   Expected<CleaningReport> collect_garbage(const CleaningOptions& options) override;
   /// ESTALE, once, where a server has ended since the last sync() after this client had changed
-  /// something: that may be lost.
+  /// something, or its kernels may have: that may be lost.
   Expected<void> sync() override;
   Expected<void> fsync(request::Verb verb, int descriptor) override;
   /// sync(), and this client goes: its descriptors are closed.

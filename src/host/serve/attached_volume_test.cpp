@@ -4,6 +4,8 @@
 // server ends and another comes, and what a child of fork() has of it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,10 +33,7 @@ class AttachedVolumeTest : public ServedVolumeTest {
   void serve() {
     channels_.emplace(served(*volume_), ChannelServerOptions{});
     desk_.emplace(*volume_, *channels_, [] {});
-    server_.emplace(*channels_, listening_->descriptor(),
-                    [this](const Question& question, const vfs::Credentials& who) {
-                      return desk_->answer(question, who);
-                    });
+    listen();
   }
   void end() {
     server_.reset();
@@ -44,6 +43,28 @@ class AttachedVolumeTest : public ServedVolumeTest {
   Volume attach(uint64_t timeout_ns = 10'000 * kMillisecond) {
     auto volume = Volume::attach(path_, {.attach_timeout_ns = timeout_ns});
     EXPECT_TRUE(volume) << volume.error().message;
+    return std::move(*volume);
+  }
+  void listen() {
+    server_.emplace(*channels_, listening_->descriptor(),
+                    [this](const Question& question, const vfs::Credentials& who) {
+                      return desk_->answer(question, who);
+                    });
+  }
+  /// Attaches to the channels without a server at the socket. Who closes the connection leaves what
+  /// a server leaves that is killed: no word in the channel.
+  Volume attach_alone(std::optional<ssd::Descriptor>& connection) {
+    server_.reset();
+    std::optional<Volume> volume;
+    std::thread attaching([&] { volume.emplace(attach()); });
+    pollfd waiting{listening_->descriptor().get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
+    connection.emplace(::accept4(listening_->descriptor().get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const Peer peer = peer_of(*connection);
+    const auto opened = channels_->open({peer.credentials, peer.pid});
+    EXPECT_TRUE(opened);
+    EXPECT_TRUE(greet(*connection, &opened->ends, 0));
+    attaching.join();
     return std::move(*volume);
   }
   void expect_sound() {
@@ -192,6 +213,31 @@ TEST_F(AttachedVolumeTest, the_next_server_is_attached_to_and_what_was_open_is_s
   serve();
   EXPECT_EQ(code_of(volume.stat("/file")), 0);
   EXPECT_EQ(code_of(volume.sync()), 0) << "nothing has changed since";
+}
+
+TEST_F(AttachedVolumeTest, sync_and_unmount_say_that_a_server_was_killed_while_nothing_was_asked) {
+  for (const bool unmounts : {false, true}) {
+    std::optional<ssd::Descriptor> connection;
+    Volume volume = attach_alone(connection);
+    const int fd = volume.open("/file", O_RDWR | O_CREAT).value();
+    EXPECT_EQ(code_of(volume.sync()), 0);
+    EXPECT_EQ(volume.pwrite(fd, "lost", 4, 0).value(), 4u);
+    connection.reset();
+    listen();
+    EXPECT_EQ(code_of(unmounts ? volume.unmount() : volume.sync()), ESTALE);
+    EXPECT_EQ(code_of(unmounts ? volume.unmount() : volume.sync()), 0);
+  }
+}
+
+TEST_F(AttachedVolumeTest, a_server_that_is_killed_after_a_sync_has_lost_nothing) {
+  std::optional<ssd::Descriptor> connection;
+  Volume volume = attach_alone(connection);
+  EXPECT_EQ(code_of(volume.mkdir("/d")), 0);
+  EXPECT_EQ(code_of(volume.sync()), 0);
+  EXPECT_EQ(code_of(volume.stat("/d")), 0);
+  connection.reset();
+  listen();
+  EXPECT_EQ(code_of(volume.sync()), 0);
 }
 
 TEST_F(AttachedVolumeTest, a_call_waits_for_the_next_server_and_not_for_ever) {
