@@ -24,7 +24,9 @@ bool send_control(const ssd::Descriptor& connection, const std::string& bytes,
 
 std::string receive_control(const ssd::Descriptor& connection,
                             std::vector<ssd::Descriptor>* descriptors) {
-  Message message = receive_message(connection, kControlBytesMax);
+  Message message =
+      receive_message(connection, kControlBytesMax,
+                      descriptors != nullptr ? Descriptors::kTaken : Descriptors::kDropped);
   if (descriptors != nullptr) *descriptors = std::move(message.descriptors);
   return std::move(message.bytes);
 }

@@ -69,7 +69,8 @@ struct ServerStatus {
 /// No message has more bytes.
 inline constexpr size_t kControlBytesMax = 64 * 1024;
 
-/// The message that has come. Empty: the other end has hung up, or what it says is none.
+/// The message that has come. Empty: the other end has hung up, or what it says is none. What comes
+/// with it is dropped unseen (message.h) where nobody wants it.
 std::string receive_control(const ssd::Descriptor& connection,
                             std::vector<ssd::Descriptor>* descriptors = nullptr);
 /// False: it cannot be sent at once.

@@ -61,13 +61,17 @@ bool send_message(const ssd::Descriptor& connection, std::span<const char> bytes
          static_cast<ssize_t>(bytes.size());
 }
 
-Message receive_message(const ssd::Descriptor& connection, size_t bytes_max) {
+Message receive_message(const ssd::Descriptor& connection, size_t bytes_max, Descriptors what) {
   Message received;
   received.bytes.resize(bytes_max);
   received.descriptors.reserve(kDescriptorsMax);
   iovec part{received.bytes.data(), received.bytes.size()};
   Control control{};
   msghdr message = message_of(part, control);
+  if (what == Descriptors::kDropped) {
+    message.msg_control = nullptr;
+    message.msg_controllen = 0;
+  }
   const ssize_t got =
       ::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | MSG_TRUNC);
   if (got < 0) {

@@ -24,6 +24,9 @@ struct Message {
   std::vector<ssd::Descriptor> descriptors;
   int error = 0;  // an errno: none is there; EMSGSIZE: it is longer
 };
-Message receive_message(const ssd::Descriptor& connection, size_t bytes_max);
+enum class Descriptors { kTaken, kDropped };
+/// Dropped: by Linux, unseen. Whoever believes nothing that comes may not close them either: that
+/// asks the file system that they are of, which may never answer, and ends locks of this process.
+Message receive_message(const ssd::Descriptor& connection, size_t bytes_max, Descriptors what);
 
 }  // namespace gofs::host

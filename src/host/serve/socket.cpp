@@ -21,6 +21,11 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr int kGreetingTimeoutMs = 10'000;
+#ifdef SO_PASSRIGHTS
+constexpr int kPassRights = SO_PASSRIGHTS;
+#else
+constexpr int kPassRights = 83;  // of Linux 6.16
+#endif
 
 sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
@@ -36,6 +41,13 @@ ssd::Descriptor make_socket(int flags = 0) {
   ssd::Descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
   if (!made.is_open()) ssd::fail_with(errno, "a socket");
   return made;
+}
+
+/// What clients send with their questions is not to reach this process (message.h). Connections
+/// inherit it. An older Linux has no such option.
+void refuse_descriptors(const ssd::Descriptor& listening) {
+  const int no = 0;
+  (void)::setsockopt(listening.get(), SOL_SOCKET, kPassRights, &no, sizeof(no));
 }
 
 /// 0, or what connect() says.
@@ -65,6 +77,7 @@ ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
   const std::string apart = path + "." + std::to_string(::getpid());
   const sockaddr_un address = address_of(apart);
   ssd::Descriptor listening = make_socket(SOCK_NONBLOCK);
+  refuse_descriptors(listening);
   (void)::unlink(apart.c_str());
   if (::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address),
              static_cast<socklen_t>(sizeof(address))) != 0) {
@@ -129,7 +142,7 @@ Greeted greeted_at(const std::string& path) {
   pollfd waiting{connection.get(), POLLIN, 0};
   const int ready = ::poll(&waiting, 1, kGreetingTimeoutMs);
   if (ready <= 0) ssd::fail_with(ready == 0 ? ETIMEDOUT : errno, path);
-  Message message = receive_message(connection, sizeof(Greeting));
+  Message message = receive_message(connection, sizeof(Greeting), Descriptors::kTaken);
   if (message.error == 0 && message.bytes.empty()) {
     ssd::fail_with(ECONNREFUSED, path + ": the server has ended");
   }

@@ -6,14 +6,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -243,6 +246,43 @@ TEST_F(SocketTest, who_says_what_makes_no_sense_is_ended_alone) {
   }
   EXPECT_EQ(unpacked<ServerStatus>(ask_server(good.connection, {Ask::kStatus, {}})).clients.size(),
             1u);
+}
+
+TEST_F(SocketTest, descriptors_that_nobody_wants_are_dropped_and_never_closed) {
+  // To close one ends the locks that this process has of the file.
+  const image::TemporaryPath path;
+  const ssd::Descriptor file = ssd::Descriptor::open(path.path(), O_RDWR | O_CREAT, 0600);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  ASSERT_EQ(::fcntl(file.get(), F_SETLK, &lock), 0);
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+  const ssd::Descriptor here(pair[0]);
+  const ssd::Descriptor there(pair[1]);
+  const int with[] = {file.get()};
+  ASSERT_TRUE(send_control(here, "a message", with));
+  EXPECT_EQ(receive_control(there), "a message");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(::fcntl(file.get(), F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SocketTest, descriptors_that_come_with_a_question_change_nothing) {
+  const ChannelEnds ends = attach_at(path_);
+  const int with[] = {ends.bell.get()};
+  const std::string question = packed(Question{Ask::kInfo, {}});
+  // A newer Linux refuses to send them.
+  if (!send_control(ends.connection, question, with)) {
+    EXPECT_EQ(errno, EPERM);
+    ASSERT_TRUE(send_control(ends.connection, question));
+  }
+  pollfd waiting{ends.connection.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
+  EXPECT_EQ(unpacked<Answer>(receive_control(ends.connection)).error, 0);
 }
 
 }  // namespace
