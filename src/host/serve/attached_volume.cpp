@@ -44,6 +44,8 @@ struct AttachedVolume::Link {
 namespace {
 
 constexpr std::chrono::milliseconds kPauseBetweenTries{20};
+// A server that is there has so long to say so, however little time is left.
+constexpr std::chrono::milliseconds kGreetingTimeoutMin{1'000};
 // So long others take over what one has found.
 constexpr std::chrono::seconds kRefusalLasts{1};
 
@@ -114,8 +116,10 @@ std::shared_ptr<AttachedVolume::Link> AttachedVolume::attach_again() const {
   if (!refusal_.empty() && now - refused_at_ < kRefusalLasts) return nullptr;
   const auto deadline = now + std::chrono::nanoseconds(options_.attach_timeout_ns);
   for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     try {
-      auto fresh = std::make_shared<Link>(links_ + 1, attach_at(path_));
+      const auto patience = std::clamp(left, kGreetingTimeoutMin, kGreetingTimeout);
+      auto fresh = std::make_shared<Link>(links_ + 1, attach_at(path_, patience));
       has_lost_ = has_lost_ || link_->may_lose();
       if (link_->kernels != nullptr) former_.push_back(link_);
       ++links_;

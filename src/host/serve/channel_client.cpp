@@ -28,6 +28,8 @@ constexpr uint64_t kSpinNsMin = 20'000;
 constexpr uint64_t kSpinNsMax = 200'000;
 constexpr uint64_t kNapNsMin = 50'000;
 constexpr uint64_t kNapNsMax = 1'000'000;
+// Who waits for a slot looks so often for the server.
+constexpr std::chrono::milliseconds kSlotWait{100};
 
 /// A view of the ring, if it is one.
 serve::Ring view_of(const SharedMemory& memory) {
@@ -54,9 +56,10 @@ request::Text put(const std::string* text, const request::TextRule& rule, char* 
 
 }  // namespace
 
-ChannelClient::ChannelClient(ChannelEnds ends)
+ChannelClient::ChannelClient(ChannelEnds ends, uint64_t answer_timeout_ns)
     : ends_(std::move(ends)),
       ring_(view_of(ends_.memory)),
+      answer_timeout_ns_(answer_timeout_ns),
       part_bytes_(ring_.buffer_bytes / ring_.depth),
       laps_(ring_.depth, 0) {
   for (uint32_t slot = ring_.depth; slot-- > 0;) free_slots_.push_back(slot);
@@ -76,9 +79,11 @@ void ChannelClient::look_for_server() {
 /// False: none is free, or the server has gone.
 bool ChannelClient::take_slot(bool may_wait, uint32_t& slot) {
   std::unique_lock lock(mutex_);
-  // Those that have the slots notice when the server goes.
-  while (may_wait && free_slots_.empty() && !is_gone()) {
-    freed_.wait_for(lock, std::chrono::milliseconds(100));
+  const uint64_t began = simt::now_ns();
+  while (may_wait && free_slots_.empty() && !is_gone() &&
+         simt::now_ns() - began < answer_timeout_ns_) {
+    freed_.wait_for(lock, kSlotWait);
+    look_for_server();
   }
   if (is_gone() || free_slots_.empty()) return false;
   slot = free_slots_.back();
@@ -91,6 +96,14 @@ void ChannelClient::release_slot(uint32_t slot) {
   ++laps_[slot];
   free_slots_.push_back(slot);
   freed_.notify_one();
+}
+
+/// Of a call that was not answered: what comes late would be taken for the answer to another.
+void ChannelClient::lose_slot() {
+  const std::lock_guard lock(mutex_);
+  if (++lost_slots_ < ring_.depth) return;
+  hung_up_.store(true, std::memory_order_relaxed);
+  freed_.notify_all();
 }
 
 /// Whether there is an answer.
@@ -109,7 +122,7 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
   for (;;) {
     const uint32_t before = simt::load_system_relaxed(word);
     answered = serve::is_answered(ring_, place);
-    if (answered || is_gone() || simt::now_ns() - began > kAnswerTimeoutNs) break;
+    if (answered || is_gone() || simt::now_ns() - began > answer_timeout_ns_) break;
     simt::sleep_while(word, before, nap_ns);
     look_for_server();
     nap_ns = std::min(2 * nap_ns, kNapNsMax);
@@ -125,8 +138,8 @@ bool ChannelClient::begin(const CallRequest& request, bool may_wait, UnderWay& c
   call.refusal = check_texts(request);
   if (call.refusal != 0) return true;
   if (!take_slot(may_wait, call.slot)) {
-    call.refusal = -ESTALE;
-    return is_gone();
+    call.refusal = is_gone() ? -ESTALE : -ETIMEDOUT;
+    return may_wait || is_gone();
   }
   request::Request& record = call.record;
   record = record_of(request);
@@ -147,8 +160,12 @@ bool ChannelClient::begin(const CallRequest& request, bool may_wait, UnderWay& c
 CallAnswer ChannelClient::end(const CallRequest& request, const UnderWay& call) {
   if (call.refusal != 0) return {call.refusal, 0};
   const serve::RingPlace place{call.slot, laps_[call.slot]};
-  // An answer may still come: the slot, with all that is in it, is the server's.
-  if (!await_answer(place)) return {is_gone() ? -ESTALE : -ETIMEDOUT, 0};
+  if (!await_answer(place)) {
+    if (is_gone()) return {-ESTALE, 0};
+    // An answer may still come: the slot, with all that is in it, is the server's.
+    lose_slot();
+    return {-ETIMEDOUT, 0};
+  }
   const int64_t result = serve::answer_of(ring_, place);
   take_results(request, call.record, result, ring_.buffer + call.record.buffer_offset);
   release_slot(call.slot);

@@ -31,13 +31,13 @@ struct ChannelEnds {
 class ChannelClient {
  public:
   /// Throws std::system_error: also where the ring is of another version.
-  explicit ChannelClient(ChannelEnds ends);
+  explicit ChannelClient(ChannelEnds ends, uint64_t answer_timeout_ns = kAnswerTimeoutNs);
   ChannelClient(const ChannelClient&) = delete;
   ChannelClient& operator=(const ChannelClient&) = delete;
 
   /// Makes a call; any number of threads may. -ESTALE: the server has ended, and whether the call
-  /// has had an effect is not known. -ETIMEDOUT: it has not answered for kAnswerTimeoutNs; the slot
-  /// is then never used again.
+  /// has had an effect is not known. -ETIMEDOUT: it has not answered for the time that is given to
+  /// it, and then the slot is never used again; or no slot came free for so long.
   CallAnswer call(const CallRequest& request);
   /// Makes calls that do not depend on each other, as many at once as slots are free. `answers` has
   /// as many elements. Throws std::bad_alloc, and then has made none.
@@ -45,7 +45,7 @@ class ChannelClient {
 
   /// Of its buffer a call takes no more.
   uint64_t part_bytes() const { return part_bytes_; }
-  /// Whether the server is known to have ended.
+  /// Whether the server is known to have ended, or to answer nothing: no slot is left.
   bool is_gone() const;
   /// Looks whether one that was killed has: it leaves no word.
   void look_for_server();
@@ -64,12 +64,14 @@ class ChannelClient {
 
   bool take_slot(bool may_wait, uint32_t& slot);
   void release_slot(uint32_t slot);
+  void lose_slot();
   bool begin(const CallRequest& request, bool may_wait, UnderWay& call);
   CallAnswer end(const CallRequest& request, const UnderWay& call);
   bool await_answer(const serve::RingPlace& place);
 
   ChannelEnds ends_;
   serve::Ring ring_;
+  const uint64_t answer_timeout_ns_;
   uint64_t part_bytes_;         // of the buffer, for each slot
   std::vector<uint32_t> laps_;  // that each slot has been through
   std::atomic<bool> hung_up_{false};
@@ -78,6 +80,7 @@ class ChannelClient {
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<uint32_t> free_slots_;
+  uint32_t lost_slots_ = 0;  // which were never answered for
 };
 
 }  // namespace gofs::host

@@ -506,6 +506,41 @@ std::string name_of(const ::testing::TestParamInfo<Servants>& info) {
 #if defined(GOFS_WITH_CUDA)
 INSTANTIATE_TEST_SUITE_P(servants, ChannelTest, ::testing::Values(Servants::kGpu), name_of);
 #else
+/// A channel at which nobody is.
+ChannelEnds unserved_channel(uint32_t depth) {
+  const serve::RingHead head = serve::layout_of_ring(depth, depth * 4096);
+  ChannelEnds ends{SharedMemory::make("gofs channel", head.bytes), make_bell(), {}};
+  std::memcpy(ends.memory.data(), &head, sizeof(head));
+  return ends;
+}
+
+TEST(ChannelClientTest, calls_that_are_never_answered_cost_a_slot_each_and_the_last_the_channel) {
+  constexpr uint64_t kTimeoutNs = 20'000'000;
+  ChannelClient client(unserved_channel(2), kTimeoutNs);
+  const CallRequest sync{.verb = Verb::kSync};
+  EXPECT_EQ(client.call(sync).result, -ETIMEDOUT);
+  EXPECT_FALSE(client.is_gone());
+  EXPECT_EQ(client.call(sync).result, -ETIMEDOUT);
+  EXPECT_TRUE(client.is_gone());
+  EXPECT_EQ(client.call(sync).result, -ESTALE);
+}
+
+TEST(ChannelClientTest, who_waits_for_a_slot_waits_no_longer_than_for_an_answer) {
+  constexpr uint64_t kTimeoutNs = 200'000'000;
+  ChannelClient client(unserved_channel(2), kTimeoutNs);
+  std::vector<std::thread> threads;
+  std::atomic<uint32_t> wrong{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      const int64_t answer = client.call({.verb = Verb::kSync}).result;
+      wrong += answer != -ETIMEDOUT && answer != -ESTALE;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_TRUE(client.is_gone());
+}
+
 INSTANTIATE_TEST_SUITE_P(servants, ChannelTest,
                          ::testing::Values(Servants::kThreads, Servants::kOneWarp,
                                            Servants::kFourWarps),

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/message.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -59,6 +61,20 @@ bool send_message(const ssd::Descriptor& connection, std::span<const char> bytes
   }
   return ::sendmsg(connection.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(bytes.size());
+}
+
+int await_message(const ssd::Descriptor& connection,
+                  std::chrono::steady_clock::time_point deadline) {
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd waiting{connection.get(), POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (ready > 0) return 0;
+    if (ready == 0) return ETIMEDOUT;
+    // A signal, after which poll() is never begun again by itself.
+    if (errno != EINTR) return errno;
+  }
 }
 
 Message receive_message(const ssd::Descriptor& connection, size_t bytes_max, Descriptors what) {

@@ -3,6 +3,7 @@
 // A message at a connection of a socket of the file system, with descriptors.
 #pragma once
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,11 @@ inline constexpr size_t kDescriptorsMax = 2;
 /// False: it cannot be sent at once.
 bool send_message(const ssd::Descriptor& connection, std::span<const char> bytes,
                   std::span<const int> descriptors = {});
+
+/// Waits until a message is there, or the other end has hung up, whatever signals come meanwhile.
+/// 0, ETIMEDOUT, or what poll() says.
+int await_message(const ssd::Descriptor& connection,
+                  std::chrono::steady_clock::time_point deadline);
 
 /// Of up to `bytes_max` bytes, which is there.
 struct Message {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/socket.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,8 +19,11 @@ namespace gofs::host {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kBacklog = 128;
-constexpr int kGreetingTimeoutMs = 10'000;
+// So long a keeper waits in the queue of one that has the name.
+constexpr std::chrono::milliseconds kTryTimeout{1'000};
 #ifdef SO_PASSRIGHTS
 constexpr int kPassRights = SO_PASSRIGHTS;
 #else
@@ -50,12 +53,20 @@ void refuse_descriptors(const ssd::Descriptor& listening) {
   (void)::setsockopt(listening.get(), SOL_SOCKET, kPassRights, &no, sizeof(no));
 }
 
-/// 0, or what connect() says.
-int connect_to(const ssd::Descriptor& one, const std::string& path) {
+/// 0, what connect() says, or ETIMEDOUT where the queue there stays full.
+int connect_to(const ssd::Descriptor& one, const std::string& path, Clock::time_point deadline) {
   const sockaddr_un address = address_of(path);
-  const int result = ::connect(one.get(), reinterpret_cast<const sockaddr*>(&address),
-                               static_cast<socklen_t>(sizeof(address)));
-  return result == 0 ? 0 : errno;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::microseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return ETIMEDOUT;
+    // Without it, it waits for ever.
+    const timeval timeout{left / 1'000'000, left % 1'000'000};
+    (void)::setsockopt(one.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+    const int result = ::connect(one.get(), reinterpret_cast<const sockaddr*>(&address),
+                                 static_cast<socklen_t>(sizeof(address)));
+    if (result == 0) return 0;
+    if (errno != EAGAIN && errno != EINTR) return errno;
+  }
 }
 
 /// That no server answers there, and nothing is lost with the name.
@@ -66,8 +77,8 @@ void expect_free(const std::string& path) {
     ssd::fail_with(errno, path);
   }
   if (!S_ISSOCK(status.st_mode)) ssd::fail_with(EEXIST, path);
-  const int error = connect_to(make_socket(), path);
-  if (error == 0) ssd::fail_with(EADDRINUSE, path + ": a server is there");
+  const int error = connect_to(make_socket(), path, Clock::now() + kTryTimeout);
+  if (error == 0 || error == ETIMEDOUT) ssd::fail_with(EADDRINUSE, path + ": a server is there");
   if (error != ECONNREFUSED) ssd::fail_with(error, path);
 }
 
@@ -136,12 +147,12 @@ struct Greeted {
   std::vector<ssd::Descriptor> descriptors;
 };
 
-Greeted greeted_at(const std::string& path) {
+Greeted greeted_at(const std::string& path, std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
   ssd::Descriptor connection = make_socket();
-  if (const int error = connect_to(connection, path); error != 0) ssd::fail_with(error, path);
-  pollfd waiting{connection.get(), POLLIN, 0};
-  const int ready = ::poll(&waiting, 1, kGreetingTimeoutMs);
-  if (ready <= 0) ssd::fail_with(ready == 0 ? ETIMEDOUT : errno, path);
+  int error = connect_to(connection, path, deadline);
+  if (error == 0) error = await_message(connection, deadline);
+  if (error != 0) ssd::fail_with(error, path);
   Message message = receive_message(connection, sizeof(Greeting), Descriptors::kTaken);
   if (message.error == 0 && message.bytes.empty()) {
     ssd::fail_with(ECONNREFUSED, path + ": the server has ended");
@@ -159,8 +170,8 @@ Greeted greeted_at(const std::string& path) {
 
 }  // namespace
 
-ChannelEnds attach_at(const std::string& path) {
-  Greeted greeted = greeted_at(path);
+ChannelEnds attach_at(const std::string& path, std::chrono::milliseconds timeout) {
+  Greeted greeted = greeted_at(path, timeout);
   if (greeted.error != 0) ssd::fail_with(greeted.error, path);
   if (greeted.descriptors.size() != 2) ssd::fail_with(EPROTO, path + ": no channel has come");
   return {SharedMemory::map(std::move(greeted.descriptors[0])), std::move(greeted.descriptors[1]),
@@ -168,7 +179,7 @@ ChannelEnds attach_at(const std::string& path) {
 }
 
 ssd::Descriptor connect_at(const std::string& path) {
-  return std::move(greeted_at(path).connection);
+  return std::move(greeted_at(path, kGreetingTimeout).connection);
 }
 
 }  // namespace gofs::host

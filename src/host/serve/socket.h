@@ -4,6 +4,7 @@
 // The server learns from Linux who it is, and hands over a channel.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "host/serve/channel_client.h"
@@ -52,11 +53,15 @@ Peer peer_of(const ssd::Descriptor& connection);
 /// Sends the greeting, with the ends of a channel or an errno. False: nobody is there.
 bool greet(const ssd::Descriptor& connection, const ChannelEnds* ends, int error);
 
+/// So long the others wait for a server that has a socket and says nothing.
+inline constexpr std::chrono::milliseconds kGreetingTimeout{10'000};
+
 /// A channel of one's own, which is there as long as its connection is open. Throws
-/// std::system_error: what connect() says, what the server says, ETIMEDOUT where it says nothing,
-/// EPROTO where something else is there. A server answers EAGAIN where all channels are taken, and
-/// ECONNREFUSED where it takes no client any more.
-ChannelEnds attach_at(const std::string& path);
+/// std::system_error: what connect() says, what the server says, ETIMEDOUT where it says nothing or
+/// its queue stays full, EPROTO where something else is there. A server answers EAGAIN where all
+/// channels are taken, and ECONNREFUSED where it takes no client any more.
+ChannelEnds attach_at(const std::string& path,
+                      std::chrono::milliseconds timeout = kGreetingTimeout);
 
 /// A connection for control.h alone, also to a server that has no channel to give. Throws as
 /// attach_at().

@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <random>
@@ -109,9 +111,9 @@ class SocketTest : public ServedVolumeTest {
     }
     return true;
   }
-  int error_of_attaching() {
+  int error_of_attaching(milliseconds timeout = kGreetingTimeout) {
     try {
-      const ChannelEnds ends = attach_at(path_);
+      const ChannelEnds ends = attach_at(path_, timeout);
       return 0;
     } catch (const std::system_error& problem) {
       return problem.code().value();
@@ -283,6 +285,28 @@ TEST_F(SocketTest, descriptors_that_come_with_a_question_change_nothing) {
   pollfd waiting{ends.connection.get(), POLLIN, 0};
   ASSERT_EQ(::poll(&waiting, 1, 60'000), 1);
   EXPECT_EQ(unpacked<Answer>(receive_control(ends.connection)).error, 0);
+}
+
+TEST_F(SocketTest, who_finds_the_queue_full_waits_for_his_time_and_no_longer) {
+  end();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
+  const auto* const there = reinterpret_cast<const sockaddr*>(&address);
+  constexpr int kKind = SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  const ssd::Descriptor listening(::socket(AF_UNIX, kKind, 0));
+  ASSERT_EQ(::bind(listening.get(), there, sizeof(address)), 0);
+  ASSERT_EQ(::listen(listening.get(), 1), 0);
+  std::vector<ssd::Descriptor> queue;
+  do {
+    queue.emplace_back(::socket(AF_UNIX, kKind, 0));
+  } while (::connect(queue.back().get(), there, sizeof(address)) == 0);
+  ASSERT_EQ(errno, EAGAIN);
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(error_of_attaching(milliseconds(100)), ETIMEDOUT);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
+  EXPECT_THROW(ListeningSocket(path_, 0600), std::system_error) << "the name is taken";
+  ::unlink(path_.c_str());
 }
 
 }  // namespace
