@@ -33,8 +33,8 @@ struct AttachedVolume::Link {
 
   const int descriptor_base;
   ChannelClient channel;
-  UnsyncedChanges changes;             // but those of kernels
-  std::mutex control_mutex;            // one question at a time
+  UnsyncedChanges changes;  // but those of kernels
+  ControlLine line{channel.connection()};
   std::unique_ptr<KernelEnd> kernels;  // by the holder of AttachedVolume's mutex
 
   /// Whether the server's end may have taken something with it.
@@ -288,10 +288,8 @@ VolumeHandle AttachedVolume::device() const {
 VolumeHandle AttachedVolume::open_for_kernels(Link& link) const {
   std::unique_ptr<kernels::Backend> backend = make_backend("cuda", no_device_);
   if (backend == nullptr) return {};
-  const std::lock_guard lock(link.control_mutex);
   try {
-    link.kernels = std::make_unique<KernelEnd>(std::move(backend), link.channel.connection(),
-                                               link.descriptor_base);
+    link.kernels = std::make_unique<KernelEnd>(std::move(backend), link.line, link.descriptor_base);
     no_device_.clear();
     return link.kernels->handle();
   } catch (const std::exception& problem) {
@@ -308,9 +306,8 @@ Expected<std::string> AttachedVolume::ask(const Question& question) const {
     const std::lock_guard lock(mutex_);
     return ended_ ? make_error(ENODEV, path_) : make_error(ENOTCONN, path_, refusal_);
   }
-  const std::lock_guard lock(link->control_mutex);
   try {
-    return ask_server(link->channel.connection(), question);
+    return link->line.ask(question);
   } catch (const std::system_error& problem) {
     return make_error(problem.code().value(), path_, problem.what());
   } catch (const std::bad_alloc&) {

@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <thread>
@@ -48,6 +51,7 @@ class AttachedVolumeTest : public ServedVolumeTest {
   void listen() {
     server_.emplace(*channels_, listening_->descriptor(),
                     [this](const Question& question, const vfs::Credentials& who) {
+                      std::this_thread::sleep_for(answers_after_.load());
                       return desk_->answer(question, who);
                     });
   }
@@ -74,9 +78,34 @@ class AttachedVolumeTest : public ServedVolumeTest {
 
   const std::string path_ = image_.path() + ".socket";
   std::optional<ListeningSocket> listening_{std::in_place, path_, 0600u};
+  std::atomic<std::chrono::milliseconds> answers_after_{std::chrono::milliseconds(0)};
   std::optional<ChannelServer> channels_;
   std::optional<ControlDesk> desk_;
   std::optional<SocketServer> server_;
+};
+
+/// Signals for this thread, 100 a second, after which nothing goes on by itself.
+class Interruptions {
+ public:
+  Interruptions() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    EXPECT_EQ(::sigaction(SIGALRM, &action, &before_), 0);
+    set(10'000);
+  }
+  ~Interruptions() {
+    set(0);
+    (void)::sigaction(SIGALRM, &before_, nullptr);
+  }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+
+ private:
+  static void set(suseconds_t every_us) {
+    const itimerval timer{{0, every_us}, {0, every_us}};
+    EXPECT_EQ(::setitimer(ITIMER_REAL, &timer, nullptr), 0);
+  }
+  struct sigaction before_ {};
 };
 
 int code_of(const Expected<void>& result) { return result ? 0 : result.error().code; }
@@ -257,6 +286,27 @@ TEST_F(AttachedVolumeTest, a_call_waits_for_the_next_server_and_not_for_ever) {
   EXPECT_EQ(code_of(patient.mkdir("/waited")), 0);
   another.join();
   EXPECT_EQ(code_of(hasty.access("/waited", F_OK)) % ENOTCONN, 0) << "or a second later";
+}
+
+TEST_F(AttachedVolumeTest, signals_disturb_neither_questions_nor_another_attachment) {
+  Volume volume = attach();
+  answers_after_ = std::chrono::milliseconds(30);
+  const Interruptions interruptions;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(volume.info().uuid, volume_->info().uuid);
+    EXPECT_EQ(code_of(volume.collect_garbage()), 0);
+  }
+  for (int i = 0; i < 3; ++i) {
+    end();
+    // Meanwhile the client is in the queue.
+    std::thread another([this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      serve();
+    });
+    EXPECT_EQ(code_of(volume.stat("/")), 0);
+    another.join();
+    EXPECT_EQ(volume.info().uuid, volume_->info().uuid);
+  }
 }
 
 TEST_F(AttachedVolumeTest, threads_go_on_while_servers_come_and_go) {

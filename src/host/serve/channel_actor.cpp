@@ -33,7 +33,7 @@ class Channel {
   Channel(const std::string& socket, bool of_kernels) : host_(gofs::host::attach_at(socket)) {
     std::string error;
     if (of_kernels) {
-      kernels_.emplace(gofs::host::make_backend("cpu", error), host_.connection(), 0);
+      kernels_.emplace(gofs::host::make_backend("cpu", error), line_, 0);
     }
   }
   int64_t call(const CallRequest& request) {
@@ -53,6 +53,7 @@ class Channel {
   }
 
   ChannelClient host_;
+  gofs::host::ControlLine line_{host_.connection()};
   std::optional<KernelEnd> kernels_;
 };
 

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/control.h"
 
-#include <poll.h>
-
 #include <cerrno>
 #include <utility>
 
 #include "host/serve/message.h"
 
 namespace gofs::host {
-
-namespace {
-
-// Emptying segments takes long.
-constexpr int kAnswerTimeoutMs = 600'000;
-
-}  // namespace
 
 bool send_control(const ssd::Descriptor& connection, const std::string& bytes,
                   std::span<const int> descriptors) {
@@ -31,17 +22,24 @@ std::string receive_control(const ssd::Descriptor& connection,
   return std::move(message.bytes);
 }
 
-std::string ask_server(const ssd::Descriptor& connection, const Question& question,
-                       std::vector<ssd::Descriptor>* descriptors) {
-  if (!send_control(connection, packed(question))) ssd::fail_with(ESTALE, "the server has ended");
-  pollfd waiting{connection.get(), POLLIN, 0};
-  const int ready = ::poll(&waiting, 1, kAnswerTimeoutMs);
-  if (ready <= 0) ssd::fail_with(ready == 0 ? ETIMEDOUT : errno, "the server's answer");
-  const std::string bytes = receive_control(connection, descriptors);
+std::string ControlLine::ask(const Question& question, std::vector<ssd::Descriptor>* descriptors) {
+  const std::lock_guard lock(mutex_);
+  if (!is_in_step_) ssd::fail_with(ETIMEDOUT, "the server has not answered a question before");
+  if (!send_control(connection_, packed(question))) ssd::fail_with(ESTALE, "the server has ended");
+  is_in_step_ = false;
+  const int error = await_message(connection_, std::chrono::steady_clock::now() + timeout_);
+  if (error != 0) ssd::fail_with(error, "the server's answer");
+  const std::string bytes = receive_control(connection_, descriptors);
   if (bytes.empty()) ssd::fail_with(ESTALE, "the server has ended");
+  is_in_step_ = true;
   Answer answer = unpacked<Answer>(bytes);
   if (answer.error != 0) ssd::fail_with(answer.error, answer.words);
   return std::move(answer.found);
+}
+
+std::string ask_server(const ssd::Descriptor& connection, const Question& question,
+                       std::vector<ssd::Descriptor>* descriptors) {
+  return ControlLine(connection).ask(question, descriptors);
 }
 
 }  // namespace gofs::host

@@ -4,7 +4,9 @@
 // the server answers, in turn, a message each. Calls of the file system do not go this way.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,8 +79,33 @@ std::string receive_control(const ssd::Descriptor& connection,
 bool send_control(const ssd::Descriptor& connection, const std::string& bytes,
                   std::span<const int> descriptors = {});
 
-/// Asks, waits, and gives what was found, and what has come with it. Throws std::system_error: the
-/// answer's error, ESTALE where the server has gone, ETIMEDOUT, EPROTO.
+/// A client's end of it. Any thread may ask, one at a time.
+class ControlLine {
+ public:
+  /// Emptying segments takes long.
+  static constexpr std::chrono::milliseconds kAnswerTimeout{600'000};
+
+  /// `connection` outlives it.
+  explicit ControlLine(const ssd::Descriptor& connection,
+                       std::chrono::milliseconds timeout = kAnswerTimeout)
+      : connection_(connection), timeout_(timeout) {}
+
+  /// Asks, waits, and gives what was found, and what has come with it. Throws std::system_error:
+  /// the answer's error, ESTALE where the server has gone, EPROTO; ETIMEDOUT, also for all
+  /// questions after one whose answer has not come: it would be taken for theirs.
+  std::string ask(const Question& question, std::vector<ssd::Descriptor>* descriptors = nullptr);
+
+  const ssd::Descriptor& connection() const { return connection_; }
+
+ private:
+  const ssd::Descriptor& connection_;
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;  // of a question and its answer
+  bool is_in_step_ = true;
+};
+
+/// The only question at a connection, or one after which there was an answer to each. Throws as
+/// ControlLine::ask().
 std::string ask_server(const ssd::Descriptor& connection, const Question& question,
                        std::vector<ssd::Descriptor>* descriptors = nullptr);
 

@@ -68,11 +68,12 @@ class KernelChannelTest : public ServedVolumeTest,
   struct Program {
     explicit Program(const std::string& path)
         : host(attach_at(path)),
-          end(std::in_place, std::make_unique<BackendForTest>(), host.connection(), kBase) {}
+          end(std::in_place, std::make_unique<BackendForTest>(), line, kBase) {}
     KernelChannel& channel() { return *serve::channel_of(end->handle()); }
 
     static constexpr int kBase = 3 * serve::kDescriptorStride;
     ChannelClient host;
+    ControlLine line{host.connection()};
     std::optional<KernelEnd> end;
   };
   static KernelCall about(Verb verb, const char* path) {

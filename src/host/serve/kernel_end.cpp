@@ -56,11 +56,11 @@ struct KernelEnd::State {
   std::optional<SharedArray<request::VerbRow>> rows;
 };
 
-KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, const ssd::Descriptor& connection,
+KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, ControlLine& line,
                      int descriptor_base)
     : state_(std::make_unique<State>(std::move(backend))), stop_(make_bell()) {
   std::vector<ssd::Descriptor> with;
-  const auto ring = unpacked<KernelRing>(ask_server(connection, {Ask::kForKernels, {}}, &with));
+  const auto ring = unpacked<KernelRing>(line.ask({Ask::kForKernels, {}}, &with));
   if (with.size() != 1) ssd::fail_with(EPROTO, "a channel for kernels without memory");
   uint8_t* const memory = state_->map(ring, std::move(with.front()));
   simt::MemorySpace& own = state_->backend->memory();
@@ -89,6 +89,7 @@ KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, const ssd::Descr
   channel->begun = state_->begun->data();
   channel->gone = state_->gone.data();
   own.write(state_->channel.data(), channel.get(), sizeof(*channel));
+  const ssd::Descriptor& connection = line.connection();
   watching_ = ssd::start_quiet_thread([this, &connection] { watch(connection); });
 }
 

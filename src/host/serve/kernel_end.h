@@ -19,11 +19,10 @@ namespace gofs::host {
 
 class KernelEnd {
  public:
-  /// Asks the server at `connection`, which hangs up when it ends, and outlives this. `backend` is
-  /// that of the kernels. `descriptor_base`: serve/descriptor_base.h. Throws std::system_error or
-  /// std::bad_alloc.
-  KernelEnd(std::unique_ptr<kernels::Backend> backend, const ssd::Descriptor& connection,
-            int descriptor_base);
+  /// Asks the server by `line`, whose connection hangs up when it ends, and outlives this.
+  /// `backend` is that of the kernels. `descriptor_base`: serve/descriptor_base.h. Throws
+  /// std::system_error or std::bad_alloc.
+  KernelEnd(std::unique_ptr<kernels::Backend> backend, ControlLine& line, int descriptor_base);
   /// No kernel uses the handle any more.
   ~KernelEnd();
   KernelEnd(const KernelEnd&) = delete;

@@ -26,6 +26,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "host/serve/control_desk.h"
@@ -75,6 +76,13 @@ class Actor {
  private:
   pid_t pid_ = -1;
 };
+
+/// Both ends.
+std::pair<ssd::Descriptor, ssd::Descriptor> connection() {
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  return {ssd::Descriptor(ends[0]), ssd::Descriptor(ends[1])};
+}
 
 class SocketTest : public ServedVolumeTest {
  protected:
@@ -257,10 +265,7 @@ TEST_F(SocketTest, descriptors_that_nobody_wants_are_dropped_and_never_closed) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   ASSERT_EQ(::fcntl(file.get(), F_SETLK, &lock), 0);
-  int pair[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-  const ssd::Descriptor here(pair[0]);
-  const ssd::Descriptor there(pair[1]);
+  const auto [here, there] = connection();
   const int with[] = {file.get()};
   ASSERT_TRUE(send_control(here, "a message", with));
   EXPECT_EQ(receive_control(there), "a message");
@@ -307,6 +312,26 @@ TEST_F(SocketTest, who_finds_the_queue_full_waits_for_his_time_and_no_longer) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
   EXPECT_THROW(ListeningSocket(path_, 0600), std::system_error) << "the name is taken";
   ::unlink(path_.c_str());
+}
+
+TEST(ControlLineTest, an_answer_that_comes_late_is_nobody_elses) {
+  const auto [here, there] = connection();
+  ControlLine line(here, milliseconds(20));
+  const auto error_of_asking = [&] {
+    try {
+      (void)line.ask({Ask::kInfo, {}});
+      return 0;
+    } catch (const std::system_error& problem) {
+      return problem.code().value();
+    }
+  };
+  ASSERT_TRUE(send_control(there, packed(Answer{EPERM, "no", {}})));
+  EXPECT_EQ(error_of_asking(), EPERM);
+  ASSERT_TRUE(send_control(there, packed(Answer{0, {}, "yes"})));
+  EXPECT_EQ(error_of_asking(), 0);
+  EXPECT_EQ(error_of_asking(), ETIMEDOUT);
+  ASSERT_TRUE(send_control(there, packed(Answer{0, {}, "late"})));
+  EXPECT_EQ(error_of_asking(), ETIMEDOUT);
 }
 
 }  // namespace
