@@ -64,7 +64,6 @@ bool changes(const CallRequest& request) {
 /// Whether a call of which nobody knows what has become may be made again, with another server.
 bool may_repeat(const CallRequest& request) {
   if (takes(request, request::kDescriptor) || request.verb == Verb::kSync) return false;
-  if (request.verb == Verb::kOpen) return (request.flags & O_EXCL) == 0;
   return !changes(request);
 }
 
@@ -181,15 +180,22 @@ bool AttachedVolume::is_answered(Link& link, const CallRequest& request, CallAns
 }
 
 CallAnswer AttachedVolume::call(const CallRequest& request) {
-  if (!process_.is_ours()) return {-ENODEV, 0};
-  for (;;) {
-    const std::shared_ptr<Link> link = link_for(request);
-    if (link == nullptr) return {no_server(), 0};
-    CallRequest passed = request;
-    if (const int64_t error = translate(*link, passed); error < 0) return {error, 0};
-    CallAnswer answer = link->channel.call(passed);
-    if (is_answered(*link, request, answer)) return answer;
-  }
+  std::optional<CallAnswer> answer = try_call(request);
+  // Once more and no longer: it may be what ends the servers.
+  if (!answer) answer = try_call(request);
+  return answer.value_or(CallAnswer{-ESTALE, 0});
+}
+
+/// None: the server has ended, and the call may be made again.
+std::optional<CallAnswer> AttachedVolume::try_call(const CallRequest& request) {
+  if (!process_.is_ours()) return CallAnswer{-ENODEV, 0};
+  const std::shared_ptr<Link> link = link_for(request);
+  if (link == nullptr) return CallAnswer{no_server(), 0};
+  CallRequest passed = request;
+  if (const int64_t error = translate(*link, passed); error < 0) return CallAnswer{error, 0};
+  CallAnswer answer = link->channel.call(passed);
+  if (!is_answered(*link, request, answer)) return std::nullopt;
+  return answer;
 }
 
 uint64_t AttachedVolume::part_bytes() const {
@@ -217,8 +223,9 @@ void AttachedVolume::call_all(std::span<const CallRequest> requests,
   link->channel.call_all(passed, found);
   for (size_t i = 0; i < found.size(); ++i) {
     const size_t place = places[i];
-    answers[place] =
-        is_answered(*link, requests[place], found[i]) ? found[i] : call(requests[place]);
+    answers[place] = is_answered(*link, requests[place], found[i])
+                         ? found[i]
+                         : try_call(requests[place]).value_or(CallAnswer{-ESTALE, 0});
   }
 }
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,9 @@ class AttachedVolume final : public AnyVolume {
   std::vector<std::string> storage_paths() const override { return {}; }
 
   using AnyVolume::call;
-  /// -ESTALE also where the server has ended while a call was under way that cannot be made again:
-  /// whether it has had an effect is not known. -ENOTCONN: no server is there.
+  /// -ESTALE also where the server has ended while a call was under way that cannot be made again,
+  /// or was made again and the next one has ended as well: whether it has had an effect is not
+  /// known. -ENOTCONN: no server is there.
   CallAnswer call(const CallRequest& request) override;
   uint64_t part_bytes() const override;
   /// At once, as far as the channel has room.
@@ -80,6 +82,7 @@ class AttachedVolume final : public AnyVolume {
   std::shared_ptr<Link> link() const;
   std::shared_ptr<Link> attach_again() const;
   std::shared_ptr<Link> link_for(const CallRequest& request) const;
+  std::optional<CallAnswer> try_call(const CallRequest& request);
   int64_t no_server() const;
   int64_t translate(Link& link, CallRequest& request);
   bool is_answered(Link& link, const CallRequest& request, CallAnswer& answer);

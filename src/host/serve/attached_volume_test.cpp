@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
@@ -55,21 +56,39 @@ class AttachedVolumeTest : public ServedVolumeTest {
                       return desk_->answer(question, who);
                     });
   }
+  /// A client that has come while no server is at the socket.
+  ssd::Descriptor take_connection() {
+    pollfd waiting{listening_->descriptor().get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
+    return ssd::Descriptor(
+        ::accept4(listening_->descriptor().get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
   /// Attaches to the channels without a server at the socket. Who closes the connection leaves what
   /// a server leaves that is killed: no word in the channel.
   Volume attach_alone(std::optional<ssd::Descriptor>& connection) {
     server_.reset();
     std::optional<Volume> volume;
     std::thread attaching([&] { volume.emplace(attach()); });
-    pollfd waiting{listening_->descriptor().get(), POLLIN, 0};
-    EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
-    connection.emplace(::accept4(listening_->descriptor().get(), nullptr, nullptr, SOCK_CLOEXEC));
+    connection.emplace(take_connection());
     const Peer peer = peer_of(*connection);
     const auto opened = channels_->open({peer.credentials, peer.pid});
     EXPECT_TRUE(opened);
     EXPECT_TRUE(greet(*connection, &opened->ends, 0));
     attaching.join();
     return std::move(*volume);
+  }
+  /// A server that is killed by its client's first call.
+  void serve_and_be_killed(std::atomic<int>& killed) {
+    constexpr uint32_t kDepth = 4;
+    serve::RingHead head = serve::layout_of_ring(kDepth, kDepth * 65536);
+    head.server_sleeps = 1;  // so its bell is rung
+    const ChannelEnds ends{SharedMemory::make("gofs channel", head.bytes), make_bell(), {}};
+    std::memcpy(ends.memory.data(), &head, sizeof(head));
+    const ssd::Descriptor connection = take_connection();
+    EXPECT_TRUE(greet(connection, &ends, 0));
+    pollfd waiting{ends.bell.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
+    ++killed;
   }
   void expect_sound() {
     end();
@@ -267,6 +286,35 @@ TEST_F(AttachedVolumeTest, a_server_that_is_killed_after_a_sync_has_lost_nothing
   connection.reset();
   listen();
   EXPECT_EQ(code_of(volume.sync()), 0);
+}
+
+TEST_F(AttachedVolumeTest, a_call_that_may_end_servers_is_made_twice_at_most) {
+  struct Case {
+    bool changes;
+    int killed;  // servers, of three
+  };
+  for (const Case& one : {Case{false, 2}, Case{true, 1}}) {
+    Volume volume = attach();
+    EXPECT_EQ(code_of(volume.stat("/")), 0);
+    server_.reset();
+    std::atomic<int> killed{0};
+    std::thread servers([&] {
+      while (killed < 3) serve_and_be_killed(killed);
+    });
+    const int error = one.changes ? code_of(volume.open("/file", O_RDWR | O_CREAT, 0600))
+                                  : code_of(volume.stat("/"));
+    EXPECT_EQ(error, ESTALE);
+    EXPECT_EQ(killed, one.killed);
+    while (killed < 3) {
+      const ChannelEnds ends = attach_at(path_);
+      ring_bell(ends.bell);
+      pollfd waiting{ends.connection.get(), POLLRDHUP, 0};
+      EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
+    }
+    servers.join();
+    listen();
+    EXPECT_EQ(code_of(volume.stat("/")), 0);
+  }
 }
 
 TEST_F(AttachedVolumeTest, a_call_waits_for_the_next_server_and_not_for_ever) {
