@@ -283,25 +283,38 @@ Expected<void> AttachedVolume::unmount() {
 
 VolumeHandle AttachedVolume::device() const {
   if (!process_.is_ours()) return {};
+  // The server may be busy with another question for minutes: no other call is to wait for that.
+  const std::lock_guard opening(opening_);
   std::shared_ptr<Link> link = this->link();
   if (link != nullptr) link->channel.look_for_server();
   if (link != nullptr && link->channel.is_gone()) link = this->link();
   if (link == nullptr) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (link->kernels != nullptr) return link->kernels->handle();
+  }
+  std::string problem;
+  std::unique_ptr<KernelEnd> kernels = open_for_kernels(*link, problem);
   const std::lock_guard lock(mutex_);
-  return link->kernels != nullptr ? link->kernels->handle() : open_for_kernels(*link);
+  if (kernels != nullptr && link_ != link) {
+    problem = "the server has ended meanwhile";
+    kernels.reset();
+  }
+  no_device_ = problem;
+  if (kernels == nullptr) return {};
+  link->kernels = std::move(kernels);
+  return link->kernels->handle();
 }
 
-/// By the holder of the mutex.
-VolumeHandle AttachedVolume::open_for_kernels(Link& link) const {
-  std::unique_ptr<kernels::Backend> backend = make_backend("cuda", no_device_);
-  if (backend == nullptr) return {};
+/// Null, and why.
+std::unique_ptr<KernelEnd> AttachedVolume::open_for_kernels(Link& link, std::string& problem) {
+  std::unique_ptr<kernels::Backend> backend = make_backend("cuda", problem);
+  if (backend == nullptr) return nullptr;
   try {
-    link.kernels = std::make_unique<KernelEnd>(std::move(backend), link.line, link.descriptor_base);
-    no_device_.clear();
-    return link.kernels->handle();
-  } catch (const std::exception& problem) {
-    no_device_ = problem.what();
-    return {};
+    return std::make_unique<KernelEnd>(std::move(backend), link.line, link.descriptor_base);
+  } catch (const std::exception& why) {
+    problem = why.what();
+    return nullptr;
   }
 }
 

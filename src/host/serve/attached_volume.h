@@ -21,6 +21,7 @@
 
 namespace gofs::host {
 
+class KernelEnd;
 struct Question;
 struct ServedInfo;
 
@@ -86,7 +87,7 @@ class AttachedVolume final : public AnyVolume {
   int64_t no_server() const;
   int64_t translate(Link& link, CallRequest& request);
   bool is_answered(Link& link, const CallRequest& request, CallAnswer& answer);
-  VolumeHandle open_for_kernels(Link& link) const;
+  static std::unique_ptr<KernelEnd> open_for_kernels(Link& link, std::string& problem);
   Expected<std::string> ask(const Question& question) const;
   template <typename Found>
   Expected<Found> ask_for(const Question& question) const;
@@ -97,7 +98,8 @@ class AttachedVolume final : public AnyVolume {
   const std::string path_;
   const AttachOptions options_;
 
-  mutable std::mutex mutex_;  // of all down to the blank line
+  mutable std::mutex opening_;  // of a channel for kernels; taken before the other
+  mutable std::mutex mutex_;    // of all down to the blank line
   mutable std::shared_ptr<Link> link_;
   mutable std::vector<std::shared_ptr<Link>> former_;  // whose channels kernels may still use
   mutable std::string no_device_;                      // why there is no channel for kernels
