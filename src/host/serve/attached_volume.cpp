@@ -2,6 +2,7 @@
 #include "host/serve/attached_volume.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -30,6 +31,8 @@ using request::Verb;
 struct AttachedVolume::Link {
   Link(uint64_t number, ChannelEnds ends)
       : descriptor_base(serve::descriptor_base(number)), channel(std::move(ends)) {}
+  /// To close the connection is not enough: a child of fork() may have a copy of it.
+  ~Link() { (void)::shutdown(channel.connection().get(), SHUT_RDWR); }
 
   const int descriptor_base;
   ChannelClient channel;
@@ -93,8 +96,14 @@ AttachedVolume::AttachedVolume(std::string path, const AttachOptions& options,
                                std::unique_ptr<Link> link)
     : path_(std::move(path)), options_(options), link_(std::move(link)) {}
 
-/// In a child of fork() the connection is open still, and the parent goes on.
-AttachedVolume::~AttachedVolume() = default;
+/// In a child of fork() all is left as it is: the parent goes on with the connection, and its
+/// threads may have waited for what would be destroyed.
+AttachedVolume::~AttachedVolume() {
+  if (process_.is_ours()) return;
+  using Links = std::pair<std::shared_ptr<Link>, std::vector<std::shared_ptr<Link>>>;
+  static std::vector<Links>* const left = new std::vector<Links>;
+  left->emplace_back(std::move(link_), std::move(former_));
+}
 
 Error AttachedVolume::not_ours() const {
   return make_error(ENODEV, path_,
@@ -199,6 +208,7 @@ std::optional<CallAnswer> AttachedVolume::try_call(const CallRequest& request) {
 }
 
 uint64_t AttachedVolume::part_bytes() const {
+  if (!process_.is_ours()) return AnyVolume::part_bytes();
   const std::lock_guard lock(mutex_);
   return link_ == nullptr ? AnyVolume::part_bytes() : link_->channel.part_bytes();
 }

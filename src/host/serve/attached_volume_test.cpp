@@ -416,5 +416,72 @@ TEST_F(AttachedVolumeTest, a_child_of_fork_has_nothing_of_it) {
   EXPECT_EQ(volume.pwrite(fd, "x", 1, 0).value(), 1u) << "the parent goes on";
 }
 
+/// Runs `part` in a child; whether it has ended with success. One that hangs is killed.
+template <typename Part>
+bool is_well_in_a_child(const Part& part) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    ::_exit(part() ? 0 : 1);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+TEST_F(AttachedVolumeTest, a_client_goes_although_a_child_has_a_copy_of_its_connection) {
+  for (const bool unmounts : {false, true}) {
+    std::optional<Volume> volume(attach());
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      ::close(ends[1]);
+      char byte = 0;
+      (void)!::read(ends[0], &byte, 1);
+      ::_exit(0);
+    }
+    ::close(ends[0]);
+    if (unmounts) {
+      EXPECT_EQ(code_of(volume->unmount()), 0);
+    } else {
+      volume.reset();
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (channels_->open_channels() != 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(channels_->open_channels(), 0u);
+    ::close(ends[1]);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  }
+}
+
+TEST_F(AttachedVolumeTest, a_child_of_fork_waits_for_no_lock_of_its_parent) {
+  Volume volume = attach();
+  const int fd = volume.open("/file", O_RDWR | O_CREAT).value();
+  server_.reset();
+  // It has the lock until there is a server again.
+  std::thread attaching([&] { EXPECT_EQ(code_of(volume.stat("/")), 0); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_TRUE(is_well_in_a_child([&] {
+    std::string bytes(100, 'x');
+    int wrong = code_of(volume.read_ranges({{fd, bytes.data(), bytes.size(), 0}})) != ENODEV;
+    wrong += code_of(volume.pread(fd, bytes.data(), bytes.size(), 0)) != ENODEV;
+    wrong += code_of(volume.pwrite(fd, bytes.data(), bytes.size(), 0)) != ENODEV;
+    wrong += code_of(volume.batch_create("/", {{"one", "1", 1}})) != ENODEV;
+    wrong += code_of(volume.collect_garbage()) != ENODEV;
+    wrong += code_of(volume.memory()) != ENODEV;
+    wrong += code_of(volume.unmount()) != ENODEV;
+    wrong += bool(volume.device());
+    (void)volume.info();
+    (void)volume.warnings();
+    { const Volume gone = std::move(volume); }
+    return wrong == 0;
+  }));
+  listen();
+  attaching.join();
+}
+
 }  // namespace
 }  // namespace gofs::host
