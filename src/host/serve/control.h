@@ -19,9 +19,11 @@ namespace gofs::host {
 
 /// The last three are for root and for the user of the server; EPERM.
 enum class Ask : uint32_t {
-  kInfo,            // -> ServedInfo
-  kStatus,          // -> ServerStatus
-  kForKernels,      // -> KernelRing, with its memory: a second channel of the client's own
+  kInfo,    // -> ServedInfo
+  kStatus,  // -> ServerStatus
+  // -> KernelRing, with its memory: a second channel of the client's own, in the place of one that
+  // it had; EBUSY where calls are under way there.
+  kForKernels,
   kCollectGarbage,  // CleaningOptions -> CleaningReport
   kDrain,           // from now on no new client is taken
   kStop,            // all clients are ended, and the volume is unmounted

@@ -19,6 +19,7 @@ namespace {
 
 // How often it is looked whether the calls of a client that has gone have ended.
 constexpr int kLeavingMs = 2;
+constexpr int kClosingLooksMax = 10;
 // Who gets no channel may ask all the same, but not any number of them.
 constexpr size_t kAskingMax = 16;
 
@@ -149,16 +150,32 @@ void SocketServer::answer_all() {
   }
 }
 
-/// A client has one such channel: each takes memory of the GPU.
+/// A client has one such channel: each takes memory of the GPU. Who asks again could not use the
+/// first, which makes room.
 Answer SocketServer::open_for_kernels(Connection& connection, ssd::Descriptor& memory) {
   const std::lock_guard lock(connection.mutex);
   if (connection.ended || !connection.channel) return {ESTALE, "a client without a channel", {}};
-  if (connection.for_kernels) return {EBUSY, "the client's kernels have a channel", {}};
+  if (!close_for_kernels(connection)) return {EBUSY, "the client's kernels make calls", {}};
   auto opened = channels_.open_for_kernels(*connection.channel);
   if (!opened) return {opened.error().code, opened.error().message, {}};
   connection.for_kernels = opened->number;
   memory = std::move(opened->memory);
   return {0, {}, packed(KernelRing{opened->of_gpu, opened->bytes})};
+}
+
+/// False: a call is under way there, for longer than others are to wait. By the holder of the
+/// connection's mutex.
+bool SocketServer::close_for_kernels(Connection& connection) {
+  if (!connection.for_kernels) return true;
+  (void)channels_.begin_close(*connection.for_kernels);
+  for (int look = 0; look < kClosingLooksMax; ++look) {
+    if (channels_.finish_close(*connection.for_kernels)) {
+      connection.for_kernels.reset();
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLeavingMs));
+  }
+  return false;
 }
 
 /// Whether it has gone by now. The client's descriptors are closed with the last of its channels.

@@ -58,6 +58,7 @@ class SocketServer {
   void end_client(uint32_t mark);
   bool has_left(Leaving& leaving);
   Answer open_for_kernels(Connection& connection, ssd::Descriptor& memory);
+  bool close_for_kernels(Connection& connection);
   void answer_all();
 
   ChannelServer& channels_;
