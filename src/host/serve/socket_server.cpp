@@ -25,6 +25,16 @@ constexpr size_t kAskingMax = 16;
 
 uint32_t mark_of(const ssd::Descriptor& one) { return static_cast<uint32_t>(one.get()); }
 
+/// False: it cannot be sent at once.
+bool send_answer(const ssd::Descriptor& connection, const Answer& answer,
+                 std::span<const int> descriptors) {
+  const std::string bytes = packed(answer);
+  if (bytes.size() <= kControlBytesMax) return send_control(connection, bytes, descriptors);
+  return send_control(
+      connection,
+      packed(Answer{EMSGSIZE, "there is more to tell than a message has room for", {}}));
+}
+
 }  // namespace
 
 SocketServer::SocketServer(ChannelServer& channels, const ssd::Descriptor& listening,
@@ -35,29 +45,31 @@ SocketServer::SocketServer(ChannelServer& channels, const ssd::Descriptor& liste
       answer_by_(std::move(answer_by)) {
   events_.add(listening_, mark_of(listening_));
   events_.add(stop_, mark_of(stop_));
-  answering_ = ssd::start_quiet_thread([this] { answer_all(); });
   try {
+    answering_ = ssd::start_quiet_thread([this] { answer_all(); });
+    closing_ = ssd::start_quiet_thread([this] { close_all(); });
     thread_ = ssd::start_quiet_thread([this] { run(); });
   } catch (...) {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    has_asked_.notify_one();
-    answering_.join();
+    end_threads();
     throw;
   }
 }
 
-SocketServer::~SocketServer() {
+void SocketServer::end_threads() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
   has_asked_.notify_one();
-  answering_.join();
+  has_leaving_.notify_one();
   ring_bell(stop_);
-  thread_.join();
+  for (std::thread* const one : {&answering_, &closing_, &thread_}) {
+    if (one->joinable()) one->join();
+  }
+}
+
+SocketServer::~SocketServer() {
+  end_threads();
   while (!connections_.empty()) end_client(connections_.begin()->first);
   for (const Leaving& leaving : leaving_) {
     if (leaving.for_kernels) (void)channels_.close(*leaving.for_kernels);
@@ -67,14 +79,13 @@ SocketServer::~SocketServer() {
 
 void SocketServer::run() {
   for (;;) {
-    const std::optional<uint32_t> ready = events_.wait(leaving_.empty() ? -1 : kLeavingMs);
+    const std::optional<uint32_t> ready = events_.wait(-1);
     if (ready == mark_of(stop_)) return;
     if (ready == mark_of(listening_)) {
       take_client();
     } else if (ready) {
       hear(*ready);
     }
-    std::erase_if(leaving_, [&](Leaving& leaving) { return has_left(leaving); });
   }
 }
 
@@ -145,8 +156,11 @@ void SocketServer::answer_all() {
                               : answer_by_(asked.question, asked.by->who);
     asked.by->asks = false;  // before it can ask again
     const int with[] = {memory.get()};
-    (void)send_control(asked.by->descriptor, packed(answer),
-                       memory.is_open() ? std::span<const int>(with) : std::span<const int>());
+    if (!send_answer(asked.by->descriptor, answer,
+                     memory.is_open() ? std::span<const int>(with) : std::span<const int>())) {
+      // It is ended then, rather than left waiting.
+      (void)::shutdown(asked.by->descriptor.get(), SHUT_RDWR);
+    }
   }
 }
 
@@ -178,6 +192,30 @@ bool SocketServer::close_for_kernels(Connection& connection) {
   return false;
 }
 
+/// To close what a client has open takes long where files that were removed are large: those who
+/// come do not wait for that.
+void SocketServer::close_all() {
+  std::vector<Leaving> mine;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      const auto is_called = [this] { return ending_ || !leaving_.empty(); };
+      if (mine.empty()) {
+        has_leaving_.wait(lock, is_called);
+      } else {
+        has_leaving_.wait_for(lock, std::chrono::milliseconds(kLeavingMs), is_called);
+      }
+      mine.insert(mine.end(), leaving_.begin(), leaving_.end());
+      leaving_.clear();
+      if (ending_) {
+        leaving_ = std::move(mine);
+        return;
+      }
+    }
+    std::erase_if(mine, [this](Leaving& leaving) { return has_left(leaving); });
+  }
+}
+
 /// Whether it has gone by now. The client's descriptors are closed with the last of its channels.
 bool SocketServer::has_left(Leaving& leaving) {
   if (leaving.for_kernels && !channels_.finish_close(*leaving.for_kernels)) return false;
@@ -202,7 +240,9 @@ void SocketServer::end_client(uint32_t mark) {
   }
   if (for_kernels) channels_.begin_close(*for_kernels);
   channels_.begin_close(*connection->channel);
+  const std::lock_guard lock(mutex_);
   leaving_.push_back({for_kernels, *connection->channel});
+  has_leaving_.notify_one();
 }
 
 }  // namespace gofs::host

@@ -52,6 +52,7 @@ class SocketServer {
     uint32_t channel;
   };
 
+  void end_threads();
   void run();
   void take_client();
   void hear(uint32_t mark);
@@ -60,6 +61,7 @@ class SocketServer {
   Answer open_for_kernels(Connection& connection, ssd::Descriptor& memory);
   bool close_for_kernels(Connection& connection);
   void answer_all();
+  void close_all();
 
   ChannelServer& channels_;
   ssd::Descriptor listening_;
@@ -68,7 +70,6 @@ class SocketServer {
   const AnswerBy answer_by_;
   // Of the thread:
   std::map<uint32_t, std::shared_ptr<Connection>> connections_;
-  std::vector<Leaving> leaving_;
 
   struct Asked {
     std::shared_ptr<Connection> by;
@@ -77,10 +78,13 @@ class SocketServer {
   std::mutex mutex_;  // of these
   std::condition_variable has_asked_;
   std::deque<Asked> asked_;
+  std::condition_variable has_leaving_;
+  std::vector<Leaving> leaving_;
   bool ending_ = false;
 
   std::thread thread_;
   std::thread answering_;
+  std::thread closing_;
 };
 
 }  // namespace gofs::host

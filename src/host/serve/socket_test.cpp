@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "host/serve/control_desk.h"
+#include "host/serve/serve_bodies.h"
 #include "host/serve/served_volume_for_test.h"
 #include "host/serve/socket_server.h"
 
@@ -235,6 +236,51 @@ TEST_F(SocketTest, whoever_has_attached_may_ask_and_only_the_trusted_may_stop_it
   EXPECT_FALSE(asked_to_stop_);
   (void)ask_server(ends.connection, {Ask::kStop, {}});
   EXPECT_TRUE(asked_to_stop_);
+}
+
+TEST_F(SocketTest, who_comes_does_not_wait_while_what_another_has_left_open_is_closed) {
+  end();
+  std::atomic<bool> held{true};
+  std::atomic<bool> closes{false};
+  ServedFilesystem slow = served(*volume_);
+  slow.run = [&, run = slow.run](const kernels::Body& body, const kernels::Grid& grid,
+                                 void* params) {
+    if (&body == &kernels::bodies::kChannel &&
+        static_cast<kernels::ChannelParams*>(params)->step == kernels::ChannelStep::kFinishClose) {
+      closes = true;
+      while (held) std::this_thread::sleep_for(milliseconds(1));
+    }
+    return run(body, grid, params);
+  };
+  channels_.emplace(slow, ChannelServerOptions{.channels_max = 20});
+  serve();
+  { const ChannelEnds leaves = attach_at(path_); }
+  EXPECT_TRUE(comes_true([&] { return closes.load(); }));
+  EXPECT_EQ(error_of_attaching(milliseconds(5'000)), 0);
+  held = false;
+  EXPECT_TRUE(are_gone());
+  expect_sound();
+}
+
+TEST_F(SocketTest, an_answer_that_is_too_long_is_an_error_and_kept_from_nobody) {
+  end();
+  listening_.emplace(path_, 0600);
+  std::atomic<size_t> bytes{100'000};
+  server_.emplace(*channels_, listening_->descriptor(),
+                  [&](const Question&, const vfs::Credentials&) {
+                    return Answer{0, {}, std::string(bytes, 'x')};
+                  });
+  const ChannelEnds ends = attach_at(path_);
+  ControlLine line(ends.connection, milliseconds(10'000));
+  try {
+    (void)line.ask({Ask::kStatus, {}});
+    ADD_FAILURE() << "an answer";
+  } catch (const std::system_error& problem) {
+    EXPECT_EQ(problem.code().value(), EMSGSIZE);
+  }
+  bytes = 60'000;
+  EXPECT_EQ(line.ask({Ask::kStatus, {}}).size(), 60'000u);
+  end();
 }
 
 TEST_F(SocketTest, a_server_that_drains_answers_questions_and_takes_nobody) {
