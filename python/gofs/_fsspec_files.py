@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any, cast
 
 from gofs._modes import parse_mode
-from gofs._replacing import pending_name
+from gofs._replacing import Replaced, hand_over, pending_name, replaced_by
 from gofs._volume import RENAME_NOREPLACE
 
 if TYPE_CHECKING:
@@ -76,17 +76,19 @@ class PendingFile(WrittenFile):
         self, fs: GofsFileSystem, path: str, block_size: int | None, *, replaces: bool
     ) -> None:
         self._volume = fs.volume
-        self._pending = pending_name(path)
-        self._replaces = replaces
-        super().__init__(fs, path, self._volume.open(self._pending, "xb"), block_size)
+        self._old = replaced_by(self._volume, path) if replaces else Replaced(path, None)
+        self._pending = pending_name(self._old.path)
+        self._flags = 0 if replaces else RENAME_NOREPLACE
+        permissions = self._old.permissions
+        file = self._volume.open(self._pending, "xb", permissions=permissions)
+        super().__init__(fs, path, file, block_size)
 
     def commit(self) -> None:
         """Makes the contents durable, and then gives the file its name."""
-        self.close()
+        self.close()  # which its program has done, mostly
         self._volume.fsync(self._pending)
-        self._volume.rename(
-            self._pending, self.path, flags=0 if self._replaces else RENAME_NOREPLACE
-        )
+        hand_over(self._volume, self._old, self._pending, self._old.permissions)
+        self._volume.rename(self._pending, self._old.path, flags=self._flags)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):  # what is in the buffer is not wanted any more

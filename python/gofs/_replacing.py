@@ -8,7 +8,7 @@ import errno
 import os
 import posixpath
 import secrets
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gofs._errors import raise_error
 
@@ -56,11 +56,10 @@ def replacing(
     With `sync` its contents are durable before it has that name, and the name is when the block
     has ended. Where the block raises, nothing is left of the file.
     """
-    target = _followed(volume, path)
-    pending = pending_name(target)
-    old = _status_of(volume, target)
+    old = replaced_by(volume, path)
+    pending = pending_name(old.path)
     if permissions is None:
-        permissions = 0o666 if old is None else old.st_mode & _PERMISSIONS
+        permissions = old.permissions
     opened = volume.open(pending, "xb", buffering=_BUFFER_BYTES, permissions=permissions)
     file = cast("io.BufferedWriter", opened)
     raw = cast("File", file.raw)
@@ -69,18 +68,40 @@ def replacing(
         try:
             yield opened
             file.flush()
-            if old is not None:
-                _keep_owner(volume, pending, old)
-                volume.chmod(pending, permissions)  # which an access list may have lessened
+            hand_over(volume, old, pending, permissions)
             if sync:
                 raw.fsync()
-            volume.rename(pending, target)
+            volume.rename(pending, old.path)
         except BaseException:
             with contextlib.suppress(OSError, ValueError):
                 volume.unlink(pending)
             raise
         if sync:
             raw.fsync()
+
+
+class Replaced(NamedTuple):
+    """What a new file replaces."""
+
+    path: str  # which symbolic links lead to
+    status: os.stat_result | None  # None: nothing is there
+
+    @property
+    def permissions(self) -> int:
+        return 0o666 if self.status is None else self.status.st_mode & _PERMISSIONS
+
+
+def replaced_by(volume: Volume, path: str) -> Replaced:
+    """What a file that is to be `path` replaces, as open() would have it."""
+    target = _followed(volume, path)
+    return Replaced(target, _status_of(volume, target))
+
+
+def hand_over(volume: Volume, old: Replaced, pending: str, permissions: int) -> None:
+    """Gives a file that is complete the owner of the one it replaces, and its permissions."""
+    if old.status is not None:
+        _keep_owner(volume, pending, old.status)
+        volume.chmod(pending, permissions)  # which an access list may have lessened
 
 
 def _followed(volume: Volume, path: str) -> str:

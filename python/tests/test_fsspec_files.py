@@ -76,6 +76,22 @@ def test_any_size_of_blocks_will_do(fs: gofs.fsspec.GofsFileSystem, block_size: 
             assert file.read() == b"0123456789"
 
 
+def test_a_transaction_replaces_a_file_as_open_does(fs: gofs.fsspec.GofsFileSystem) -> None:
+    fs.pipe("/file", b"old")
+    volume = fs.volume
+    volume.chmod("/file", 0o640)
+    volume.chown("/file", 7, 8)
+    volume.symlink("file", "/link")
+    with fs.transaction, fs.open("/link", "wb") as file:
+        file.write(b"new")
+    assert fs.cat("/file") == b"new" and volume.readlink("/link") == "file"
+    status = volume.stat("/file")
+    assert (status.st_mode & 0o7777, status.st_uid, status.st_gid) == (0o640, 7, 8)
+    with pytest.raises(FileExistsError), fs.transaction, fs.open("/link", "xb") as file:
+        file.write(b"newer")
+    assert fs.cat("/file") == b"new"
+
+
 def test_a_file_that_cannot_be_written_is_discarded(
     fs: gofs.fsspec.GofsFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
