@@ -241,8 +241,8 @@ Expected<uint32_t> ChannelServer::add_client(const ClientMaker& make) {
     opening.number = number;
     opening.ring = serve::view_of_ring(added.ring(), head);
     opening.caller = added.caller;
+    allow_races(opening.ring);
     if (added.memory) {
-      allow_races(opening.ring);
       simt::store_system_relaxed(added.head()->server_sleeps, sleeping_ != 0 ? 1u : 0u);
     }
     bells_.add_bell(added.bell, number);
