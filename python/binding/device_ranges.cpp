@@ -110,22 +110,24 @@ std::vector<int64_t> read_files(MountedVolume& self, const nb::sequence& given,
 /// Address, bytes.
 using Memory = std::vector<std::tuple<uint64_t, uint64_t>>;
 
-/// Raises what to move such memory in the order of `stream` would, before a file is touched: tried
+/// What to move such memory in the order of `stream` would answer, before a file is touched: tried
 /// with a file that is not open.
-void check_memory(MountedVolume& self, const Memory& given, uint64_t stream) {
+Expected<RangeCall> try_memory(MountedVolume& self, const Memory& given, uint64_t stream) {
   std::vector<IoRange> ranges;
   for (const auto& [address, bytes] : given) {
     ranges.push_back({-1, reinterpret_cast<void*>(address), bytes, 0});
   }
-  take(self.call([&](Volume& volume) { return begin(volume, false, ranges, stream); }),
-       &self.name());
+  return self.call([&](Volume& volume) { return begin(volume, false, ranges, stream); });
+}
+
+/// Raises its error.
+void check_memory(MountedVolume& self, const Memory& given, uint64_t stream) {
+  take(try_memory(self, given, stream), &self.name());
 }
 
 /// Whether such memory can be moved.
 bool reaches(MountedVolume& self, uint64_t address, uint64_t bytes) {
-  return self.call([&](Volume& volume) {
-    return begin(volume, false, {{-1, reinterpret_cast<void*>(address), bytes, 0}}, 0).has_value();
-  });
+  return try_memory(self, {{address, bytes}}, 0).has_value();
 }
 
 /// What was begun and is not waited for.

@@ -7,7 +7,7 @@ import sys
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from gofs._dlpack import dlpack_memory, is_dlpack_for_gpu, is_dlpack_pinned
+from gofs._dlpack import dlpack_memory, is_contiguous, is_dlpack_for_gpu, is_dlpack_pinned
 
 if TYPE_CHECKING:
     from gofs._typing import Stream, Tensor
@@ -77,15 +77,11 @@ def _memory_of_interface(data: object, interface: dict[str, Any], fills: bool) -
     # As numpy has it: the last digits of "<f4" are the bytes of an element.
     item = int(interface["typestr"][2:])
     strides = interface.get("strides")
-    if strides is not None and 0 not in shape:
-        step = item
-        for extent, stride in zip(reversed(shape), reversed(strides)):
-            if extent != 1 and stride != step:
-                raise ValueError(
-                    "the array's bytes do not follow each other in C's order: use a contiguous "
-                    "one (cupy.ascontiguousarray)"
-                )
-            step *= extent
+    if strides is not None and not is_contiguous(shape, strides, item):
+        raise ValueError(
+            "the array's bytes do not follow each other in C's order: use a contiguous one "
+            "(cupy.ascontiguousarray)"
+        )
     return DeviceMemory(address, prod(shape) * item, _stream_of_interface(data, interface), data)
 
 

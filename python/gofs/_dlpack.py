@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import ctypes
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Of DLDeviceType.
 _CPU = 1
@@ -78,7 +81,7 @@ def dlpack_memory(data: Any) -> DLPackMemory:
     # It is not taken over: as long as the capsule lives, so does the memory.
     tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
     shape = tensor.shape[: tensor.ndim]
-    if tensor.strides and not _is_contiguous(shape, tensor.strides[: tensor.ndim]):
+    if tensor.strides and not is_contiguous(shape, tensor.strides[: tensor.ndim]):
         raise ValueError(
             "the array's bytes do not follow each other in C's order: use a contiguous copy"
         )
@@ -87,9 +90,10 @@ def dlpack_memory(data: Any) -> DLPackMemory:
     return DLPackMemory(address, size, capsule)
 
 
-def _is_contiguous(shape: list[int], strides: list[int]) -> bool:
-    """`strides` are in elements."""
-    step = 1
+def is_contiguous(shape: Sequence[int], strides: Sequence[int], item: int = 1) -> bool:
+    """Whether an array's elements follow each other in C's order. `strides` are in what an element
+    has `item` of."""
+    step = item
     for extent, stride in zip(reversed(shape), reversed(strides)):
         if extent != 1 and stride != step:
             return 0 in shape

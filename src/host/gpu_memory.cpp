@@ -22,7 +22,6 @@ struct Driver {
   int (*copy)(uintptr_t to, uintptr_t from, size_t bytes, CUstream_st*) = nullptr;
   int (*synchronize)(CUstream_st*) = nullptr;
   int (*is_capturing)(CUstream_st*, int* status) = nullptr;
-  int (*error_string)(int, const char**) = nullptr;
 };
 constexpr int kContextOfPointer = 1;
 constexpr int kTypeOfMemory = 2;
@@ -50,8 +49,7 @@ const Driver* load_driver() {
       find(library, "cuCtxPopCurrent_v2", driver.pop_context) &&
       find(library, "cuMemcpyAsync", driver.copy) &&
       find(library, "cuStreamSynchronize", driver.synchronize) &&
-      find(library, "cuStreamIsCapturing", driver.is_capturing) &&
-      find(library, "cuGetErrorString", driver.error_string);
+      find(library, "cuStreamIsCapturing", driver.is_capturing);
   return is_whole ? &driver : nullptr;
 }
 
@@ -85,19 +83,14 @@ CUctx_st* context_of(const Driver& driver, uintptr_t address) {
   return context;
 }
 
-/// What `call` of the driver answers in a GPU's context, in words.
+/// Makes a call of the driver in a GPU's context. Whether it was made.
 template <typename Call>
-std::string in_context(CUctx_st* context, Call call) {
+bool in_context(CUctx_st* context, Call call) {
   const Driver& driver = *host::driver();
-  int error = driver.push_context(context);
-  if (error == 0) {
-    error = call(driver);
-    (void)driver.pop_context(&context);
-  }
-  if (error == 0) return {};
-  const char* words = nullptr;
-  (void)driver.error_string(error, &words);
-  return std::string("CUDA: ") + (words != nullptr ? words : std::to_string(error));
+  if (driver.push_context(context) != 0) return false;
+  const bool is_made = call(driver) == 0;
+  (void)driver.pop_context(&context);
+  return is_made;
 }
 
 }  // namespace
@@ -118,22 +111,19 @@ std::optional<GpuMemory> GpuMemory::at(const void* memory) {
   return GpuMemory(context_of(*driver, address));
 }
 
-std::string GpuMemory::wait_for(CUstream_st* stream) const {
-  return in_context(context_, [&](const Driver& driver) { return driver.synchronize(stream); });
-}
-
-std::string GpuMemory::copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const {
+bool GpuMemory::copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const {
   return in_context(context_, [&](const Driver& driver) {
-    return driver.copy(reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), bytes,
-                       stream);
+    const int error = driver.copy(reinterpret_cast<uintptr_t>(to),
+                                  reinterpret_cast<uintptr_t>(from), bytes, stream);
+    return error != 0 ? error : driver.synchronize(stream);
   });
 }
 
 bool GpuMemory::is_captured(CUstream_st* stream) const {
   int status = kNoCapture;
-  const std::string problem = in_context(
+  const bool is_known = in_context(
       context_, [&](const Driver& driver) { return driver.is_capturing(stream, &status); });
-  return problem.empty() && status != kNoCapture;
+  return is_known && status != kNoCapture;
 }
 
 }  // namespace gofs::host

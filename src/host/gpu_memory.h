@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 struct CUctx_st;
 struct CUstream_st;
@@ -21,13 +20,9 @@ class GpuMemory {
   /// noticed within 10 ms.
   static std::optional<GpuMemory> at(const void* memory);
 
-  // Each answers why not, or with nothing.
-
-  /// Waits for what was enqueued on a stream; null is CUDA's default stream.
-  std::string wait_for(CUstream_st* stream) const;
-  /// Copies behind what was enqueued there. One of the two may be memory of the host, which is to
-  /// stay as it is until wait_for().
-  std::string copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const;
+  /// Copies behind what was enqueued on a stream, and waits; null is CUDA's default stream. One of
+  /// the two may be memory of the host. False: the driver has not.
+  bool copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const;
   /// Whether what comes into the stream becomes part of a graph, and is not run.
   bool is_captured(CUstream_st* stream) const;
 

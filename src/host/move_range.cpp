@@ -47,20 +47,18 @@ int64_t read_parts(AnyVolume& volume, const CallRequest& whole, uint64_t part_by
 int64_t move_by_copies(AnyVolume& volume, bool writes, const IoRange& range, const GpuMemory& gpu,
                        CUstream_st* stream) {
   if (gpu.is_captured(stream)) return -EOPNOTSUPP;
-  const auto staging = std::make_unique<uint8_t[]>(std::min(range.bytes, kStagingBytes));
-  const auto copy = [&](void* to, const void* from, uint64_t bytes) {
-    return gpu.copy(to, from, bytes, stream).empty() && gpu.wait_for(stream).empty();
-  };
+  const auto staging =
+      std::make_unique_for_overwrite<uint8_t[]>(std::min(range.bytes, kStagingBytes));
   uint64_t moved = 0;
   while (moved < range.bytes) {
     auto* const memory = static_cast<uint8_t*>(range.memory) + moved;
     const uint64_t wanted = std::min(range.bytes - moved, kStagingBytes);
     const IoRange part{range.fd, staging.get(), wanted, range.offset + moved};
-    if (writes && !copy(part.memory, memory, wanted)) return -EFAULT;
+    if (writes && !gpu.copy(part.memory, memory, wanted, stream)) return -EFAULT;
     const int64_t result = volume.move_range(writes, part);
     if (result < 0) return result;
     const auto bytes = static_cast<uint64_t>(result);
-    if (!writes && !copy(memory, part.memory, bytes)) return -EFAULT;
+    if (!writes && !gpu.copy(memory, part.memory, bytes, stream)) return -EFAULT;
     moved += bytes;
     if (bytes < wanted) break;
   }

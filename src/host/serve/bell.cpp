@@ -37,9 +37,7 @@ void Watch::add(const ssd::Descriptor& descriptor, uint32_t mark) {
   add(descriptor, mark, EPOLLIN | EPOLLRDHUP);
 }
 
-void Watch::add_bell(const ssd::Descriptor& bell, uint32_t mark) {
-  add(bell, mark, EPOLLIN | EPOLLET);
-}
+void Watch::add_bell(const ssd::Descriptor& bell) { add(bell, 0, EPOLLIN | EPOLLET); }
 
 void Watch::add(const ssd::Descriptor& descriptor, uint32_t mark, uint32_t events) {
   epoll_event event{};

@@ -26,9 +26,9 @@ class Watch {
   /// From now on it is waited for until there is something to read, or the other end hangs up; it
   /// is forgotten when it is closed. `mark` says which it is. Throws std::system_error.
   void add(const ssd::Descriptor& descriptor, uint32_t mark);
-  /// The same of a bell, but each ring is told once, to one who waits, and nothing is read: it is
-  /// another process's as well, which may let a read wait for ever.
-  void add_bell(const ssd::Descriptor& bell, uint32_t mark);
+  /// The same of a bell, with mark 0; but each ring is told once, to one who waits, so that nobody
+  /// has to read it: it is another process's as well, which may let a read wait for ever.
+  void add_bell(const ssd::Descriptor& bell);
   /// Not any more; also of one that is not.
   void remove(const ssd::Descriptor& descriptor);
   /// The mark of one that is ready. None after `timeout_ms`, which may be -1 for ever, or where a

@@ -82,8 +82,7 @@ bool ChannelClient::take_slot(bool may_wait, uint32_t& slot) {
   const uint64_t began = simt::now_ns();
   while (may_wait && free_slots_.empty() && !is_gone() &&
          simt::now_ns() - began < answer_timeout_ns_) {
-    freed_.wait_for(lock, kSlotWait);
-    look_for_server();
+    if (freed_.wait_for(lock, kSlotWait) == std::cv_status::timeout) look_for_server();
   }
   if (is_gone() || free_slots_.empty()) return false;
   slot = free_slots_.back();

@@ -30,8 +30,6 @@ constexpr uint64_t kGridIdleNs = 1'000'000;
 // No kernel can ring a bell. While any has a channel, a GPU's warps never rest, and threads of the
 // host that sleep look again after so long.
 constexpr int kSleepForKernelsMs = 1;
-// The mark of the bell that ends the server; those of channels have their numbers.
-constexpr uint32_t kStop = UINT32_MAX;
 
 /// Tells ThreadSanitizer that two calls of a client may have one place of its buffer: that harms
 /// nobody else.
@@ -88,11 +86,11 @@ ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServer
       calls_(served.backend->shared_memory(), options.channels_max),
       stop_(make_bell()),
       clients_(options.channels_max) {
-  bells_.add(stop_, kStop);
+  bells_.add(stop_, 0);  // which bell it is that rings, nobody asks
   lay_out();
   // The first launch of a kernel may wait until nothing else runs, so this one comes before clients
   // whose kernels wait for an answer.
-  (void)count_calls();
+  count_calls();
   try {
     start_threads();
   } catch (...) {
@@ -245,7 +243,7 @@ Expected<uint32_t> ChannelServer::add_client(const ClientMaker& make) {
     if (added.memory) {
       simt::store_system_relaxed(added.head()->server_sleeps, sleeping_ != 0 ? 1u : 0u);
     }
-    bells_.add_bell(added.bell, number);
+    bells_.add_bell(added.bell);
     if (step(number, opening)) return number;
     let_go(number);
     return make_error(EIO, subject, "the backend could not open it");
@@ -369,18 +367,18 @@ void ChannelServer::drain() {
 }
 
 /// Of each channel, into calls_. By the holder of the mutex.
-bool ChannelServer::count_calls() {
+void ChannelServer::count_calls() {
   kernels::ChannelParams counting{};
   counting.step = kernels::ChannelStep::kCountCalls;
   counting.calls = calls_.data();
-  return step(options_.channels_max, counting);
+  (void)step(options_.channels_max, counting);
 }
 
 ServerStatus ChannelServer::status() {
   const auto threads = static_cast<uint32_t>(threads_.size());
   ServerStatus status{served_.name, ::getpid(), threads, false, {}};
   const std::lock_guard lock(mutex_);
-  (void)count_calls();
+  count_calls();
   status.draining = draining_;
   for (uint32_t i = 0; i < options_.channels_max; ++i) {
     if (!clients_[i] || clients_[i]->gone) continue;

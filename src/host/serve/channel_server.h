@@ -102,7 +102,7 @@ class ChannelServer {
   void sleep();
   void tell_sleep(int change);
   bool step(uint32_t place, kernels::ChannelParams& params);
-  bool count_calls();
+  void count_calls();
   void let_go(uint32_t number);
 
   const ServedFilesystem served_;
@@ -119,7 +119,7 @@ class ChannelServer {
   const SharedArray<HostWords> words_;
   const SharedArray<kernels::ChannelParams> steps_;  // of each channel, and one of all
   const SharedArray<uint64_t> calls_;                // of each channel
-  Watch bells_;                                      // of the channels, by their numbers
+  Watch bells_;                                      // of the channels, and the next
   ssd::Descriptor stop_;                             // a bell that wakes all threads, for good
 
   std::mutex mutex_;                              // of all below
