@@ -272,8 +272,8 @@ TEST_P(KernelChannelTest, what_is_begun_is_ended_later) {
 TEST_P(KernelChannelTest, calls_for_later_leave_slots_to_the_others) {
   Program program(path_);
   const uint32_t most = serve::detail::slots_for_later(program.channel().ring.depth);
-  std::vector<serve::RingPlace> places(most + 1);
   launch(1, [&](const simt::Warp& warp, uint32_t) {
+    std::vector<serve::RingPlace> places(most + 1);
     for (uint32_t i = 0; i <= most; ++i) {
       KernelCall look = about(Verb::kAccess, "/");
       EXPECT_EQ(serve::begin_call(warp, program.channel(), look, true, places[i]),
