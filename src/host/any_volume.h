@@ -51,15 +51,17 @@ class AnyVolume {
     for (size_t i = 0; i < requests.size(); ++i) answers[i] = call(requests[i]);
   }
 
-  /// Moves one range of memory of the host by calls. Bytes: fewer than all where the file ends, or
-  /// where a write found no room; or a negative errno, or kNotRun.
-  int64_t move_range(bool writes, const IoRange& range);
-  /// The same of any memory; of a GPU's behind what was enqueued on `stream`, and waits. Never
-  /// kNotRun. -EOPNOTSUPP where the stream is captured, -EFAULT where the driver copies nothing.
-  int64_t move_range(bool writes, const IoRange& range, CUstream_st* stream);
+  /// Reads into memory of the host by calls. Bytes, fewer than all only where the file ends; or a
+  /// negative errno, or kNotRun.
+  int64_t read_range(const IoRange& range);
+  /// Moves ranges of any memory, as Volume::read_ranges() has it, by calls that do not depend on
+  /// each other; of a GPU's behind what was enqueued on `stream`, and waits. Never kNotRun.
+  /// -EOPNOTSUPP where the stream is captured, -EFAULT where the driver copies nothing.
+  std::vector<int64_t> move_ranges(bool writes, std::span<const IoRange> ranges,
+                                   CUstream_st* stream);
 
   // As Volume has them.
-  /// Volume::read_ranges(), or write_ranges(). Here: by calls, one after the other.
+  /// Volume::read_ranges(), or write_ranges(). Here: by move_ranges().
   virtual Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes,
                                                             const std::vector<IoRange>& ranges,
                                                             CUstream_st* stream);

@@ -5,9 +5,14 @@
 
 #include <atomic>
 
+#include "gofs/gpu_memory.hpp"
 #include "simt/clock.h"
 
-namespace gofs::host {
+namespace gofs {
+
+bool is_gpu_memory(const void* memory) { return host::GpuMemory::at(memory).has_value(); }
+
+namespace host {
 
 namespace {
 
@@ -113,10 +118,13 @@ std::optional<GpuMemory> GpuMemory::at(const void* memory) {
 
 bool GpuMemory::copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const {
   return in_context(context_, [&](const Driver& driver) {
-    const int error = driver.copy(reinterpret_cast<uintptr_t>(to),
-                                  reinterpret_cast<uintptr_t>(from), bytes, stream);
-    return error != 0 ? error : driver.synchronize(stream);
+    return driver.copy(reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), bytes,
+                       stream);
   });
+}
+
+bool GpuMemory::settle(CUstream_st* stream) const {
+  return in_context(context_, [&](const Driver& driver) { return driver.synchronize(stream); });
 }
 
 bool GpuMemory::is_captured(CUstream_st* stream) const {
@@ -126,4 +134,6 @@ bool GpuMemory::is_captured(CUstream_st* stream) const {
   return is_known && status != kNoCapture;
 }
 
-}  // namespace gofs::host
+}  // namespace host
+
+}  // namespace gofs

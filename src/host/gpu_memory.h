@@ -20,11 +20,16 @@ class GpuMemory {
   /// noticed within 10 ms.
   static std::optional<GpuMemory> at(const void* memory);
 
-  /// Copies behind what was enqueued on a stream, and waits; null is CUDA's default stream. One of
-  /// the two may be memory of the host. False: the driver has not.
+  /// Copies behind what was enqueued on a stream; null is CUDA's default stream. One of the two may
+  /// be memory of the host, which stays as it is until settle(). False: the driver does not.
   bool copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const;
+  /// Waits for what was enqueued. False: something has failed.
+  bool settle(CUstream_st* stream) const;
   /// Whether what comes into the stream becomes part of a graph, and is not run.
   bool is_captured(CUstream_st* stream) const;
+
+  /// Whether it belongs to the same GPU.
+  bool operator==(const GpuMemory& other) const = default;
 
  private:
   explicit GpuMemory(CUctx_st* context) : context_(context) {}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Volume::read_ranges() and write_ranges().
-#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <optional>
@@ -57,9 +56,7 @@ Expected<std::shared_ptr<RangeWork>> AnyVolume::begin_ranges(bool writes,
     const std::string wrong = wrong_with(range);
     if (!wrong.empty()) return make_error(EFAULT, name_of(writes), wrong);
   }
-  std::vector<int64_t> results;
-  for (const IoRange& range : ranges) results.push_back(move_range(writes, range, stream));
-  return done(std::move(results));
+  return done(move_ranges(writes, ranges, stream));
 }
 
 Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
@@ -74,9 +71,8 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
     return make_error(EOPNOTSUPP, subject, "the stream is captured for a graph");
   }
   // Memory that only threads of the host reach is none of the stream's.
-  std::vector<bool> reached(ranges.size());
+  std::vector<size_t> elsewhere;
   kernels::BufferReach reach{false, {}, nullptr, nullptr};
-  bool all_reached = true;
   for (size_t i = 0; i < ranges.size(); ++i) {
     std::string wrong = wrong_with(ranges[i]);
     if (wrong.empty() && ranges[i].bytes != 0 && !reach.holds(ranges[i].memory, ranges[i].bytes)) {
@@ -84,17 +80,16 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
       wrong = reach.problem;
     }
     if (!wrong.empty()) return make_error(EFAULT, subject, wrong);
-    reached[i] = ranges[i].bytes == 0 || reach.reached;
-    all_reached = all_reached && reached[i];
+    if (ranges[i].bytes != 0 && !reach.reached) elsewhere.push_back(i);
   }
-  std::vector<std::optional<int64_t>> already(all_reached ? 0 : ranges.size());
-  for (size_t i = 0; i < already.size(); ++i) {
-    if (!reached[i]) already[i] = move_range(writes, ranges[i], stream);
-  }
-  if (std::find(reached.begin(), reached.end(), true) == reached.end()) {
-    std::vector<int64_t> results;
-    for (const auto& result : already) results.push_back(*result);
-    return done(std::move(results));
+  if (elsewhere.size() == ranges.size()) return done(move_ranges(writes, ranges, stream));
+  std::vector<std::optional<int64_t>> already;
+  if (!elsewhere.empty()) {
+    std::vector<IoRange> others;
+    for (const size_t i : elsewhere) others.push_back(ranges[i]);
+    const std::vector<int64_t> results = move_ranges(writes, others, stream);
+    already.resize(ranges.size());
+    for (size_t i = 0; i < others.size(); ++i) already[elsewhere[i]] = results[i];
   }
   try {
     const auto explain_failure = [this, subject](const std::string& why) {

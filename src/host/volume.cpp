@@ -145,7 +145,7 @@ Expected<uint64_t> Volume::pread(int fd, void* buffer, uint64_t bytes, uint64_t 
   }
   const std::string words = state_->refuses_buffer(buffer, bytes);
   if (!words.empty()) return refusal(*state_, Verb::kPread, fd, words);
-  const int64_t result = state_->move_range(false, {fd, buffer, bytes, offset});
+  const int64_t result = state_->read_range({fd, buffer, bytes, offset});
   if (result < 0) return state_->explain(result, state_->descriptor_name(fd));
   return static_cast<uint64_t>(result);
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory of a GPU in a program whose volume is not there: mounted on the CPU, or attached.
+#include "gofs/gpu_memory.hpp"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -122,8 +125,52 @@ TEST_P(GpuMemoryTest, is_read_and_written_by_ranges_in_the_order_of_the_stream) 
   EXPECT_EQ(in_gpu(memory, 10), own.substr(0, 10));
 }
 
+TEST_P(GpuMemoryTest, many_ranges_go_their_ways_at_once) {
+  constexpr uint64_t kRanges = 200;
+  constexpr uint64_t kMost = 40'000;
+  auto* const memory = static_cast<uint8_t*>(cuda_->allocate(kRanges * kMost));
+  std::vector<std::string> own(kRanges);
+  std::vector<IoRange> ranges;
+  std::vector<int64_t> expected;
+  for (uint64_t i = 0; i < kRanges; ++i) {
+    const uint64_t bytes = i * 7919 % kMost;
+    const uint64_t offset = i % 11 == 0 ? kFileBytes - bytes / 2 : i * 104'729 % (kFileBytes / 2);
+    own[i].resize(bytes);
+    auto* const own_memory = reinterpret_cast<uint8_t*>(own[i].data());
+    ranges.push_back(
+        {i % 7 == 0 ? 77 : fd_, i % 3 == 0 ? own_memory : memory + i * kMost, bytes, offset});
+    expected.push_back(i % 7 == 0 ? -EBADF
+                                  : static_cast<int64_t>(std::min(bytes, kFileBytes - offset)));
+  }
+  EXPECT_EQ(used_->read_ranges(ranges).value().wait().value(), expected);
+  const auto read = [&](size_t i) {
+    return i % 3 == 0 ? own[i] : in_gpu(memory + i * kMost, ranges[i].bytes);
+  };
+  for (size_t i = 0; i < kRanges; ++i) {
+    const uint64_t bytes = expected[i] < 0 ? 0 : static_cast<uint64_t>(expected[i]);
+    ASSERT_TRUE(read(i) == contents_.substr(ranges[i].offset, bytes) +
+                               std::string(ranges[i].bytes - bytes, '\0'))
+        << i;
+  }
+  // Written side by side, behind each other.
+  for (size_t i = 0; i < kRanges; ++i) {
+    if (expected[i] >= 0) expected[i] = static_cast<int64_t>(ranges[i].bytes);
+    ranges[i].offset = i * kMost;
+  }
+  EXPECT_EQ(used_->write_ranges(ranges).value().wait().value(), expected);
+  std::string found(kRanges * kMost, '\0');
+  EXPECT_EQ(used_->pread(fd_, found.data(), found.size(), 0).value(), found.size());
+  for (size_t i = 0; i < kRanges; ++i) {
+    if (expected[i] < 0) continue;
+    ASSERT_EQ(found.compare(i * kMost, ranges[i].bytes, read(i)), 0) << i;
+  }
+}
+
 TEST_P(GpuMemoryTest, is_refused_where_only_memory_of_the_host_can_be_used) {
   void* const memory = cuda_->allocate(4096);
+  EXPECT_TRUE(is_gpu_memory(memory));
+  EXPECT_FALSE(is_gpu_memory(contents_.data()));
+  EXPECT_FALSE(is_gpu_memory(nullptr));
   const auto error = used_->pread(fd_, memory, 10, 0).error();
   EXPECT_EQ(error.code, EFAULT);
   EXPECT_NE(error.message.find("memory of a GPU"), std::string::npos) << error.message;
