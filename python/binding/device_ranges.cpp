@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "classes.hpp"
+#include "gofs/gpu_memory.hpp"
 #include "open_file.hpp"
 
 namespace nb = nanobind;
@@ -120,14 +122,22 @@ Expected<RangeCall> try_memory(MountedVolume& self, const Memory& given, uint64_
   return self.call([&](Volume& volume) { return begin(volume, false, ranges, stream); });
 }
 
-/// Raises its error.
+/// Raises its error, and that of a stream which is captured.
 void check_memory(MountedVolume& self, const Memory& given, uint64_t stream) {
-  take(try_memory(self, given, stream), &self.name());
+  const RangeCall tried = take(try_memory(self, given, stream), &self.name());
+  if (self.is_on_gpu()) return;
+  for (const int64_t result : take(tried.wait(), &self.name())) {  // which has ended already
+    if (result != -EBADF) {
+      raise({static_cast<int>(-result), "the stream is captured for a graph"}, &self.name());
+    }
+  }
 }
 
-/// Whether such memory can be moved.
+/// Whether such memory can be moved: by the GPU that has mounted the volume, or, where none has, by
+/// the driver, whose memory it then is.
 bool reaches(MountedVolume& self, uint64_t address, uint64_t bytes) {
-  return try_memory(self, {{address, bytes}}, 0).has_value();
+  if (self.is_on_gpu()) return try_memory(self, {{address, bytes}}, 0).has_value();
+  return bytes == 0 || is_gpu_memory(reinterpret_cast<const void*>(address));
 }
 
 /// What was begun and is not waited for.
@@ -174,12 +184,7 @@ void define_device_ranges(nb::module_& module, VolumeClass& volume) {
   nb::class_<Transfer>(module, "Transfer")
       .def("done", &Transfer::is_done)
       .def("wait", &Transfer::wait);
-  volume
-      .def_prop_ro("reaches_gpu",
-                   [](MountedVolume& self) {
-                     return !self.is_attached() &&
-                            self.call([](Volume& of) { return of.info().backend == "cuda"; });
-                   })
+  volume.def_prop_ro("reaches_gpu", &MountedVolume::is_on_gpu)
       .def("reaches", &reaches, "address"_a, "bytes"_a)
       .def("check_memory", &check_memory, "memory"_a, "stream"_a)
       .def("move_ranges", &move_ranges, "ranges"_a, "writes"_a, "stream"_a)

@@ -22,7 +22,7 @@ namespace {
 MountedVolume::MountedVolume(Volume volume, Path name, bool is_attached)
     : volume_(std::move(volume)),
       name_(std::move(name)),
-      is_attached_(is_attached),
+      is_on_gpu_(!is_attached && volume_.info().backend == "cuda"),
       owner_(::getpid()) {}
 
 MountedVolume::~MountedVolume() {

@@ -26,8 +26,8 @@ class MountedVolume {
   ~MountedVolume();
 
   const Path& name() const { return name_; }
-  /// A server has it mounted, and not this process.
-  bool is_attached() const { return is_attached_; }
+  /// A GPU of this program has mounted it, and not its CPU, or a server.
+  bool is_on_gpu() const { return is_on_gpu_; }
   /// False in a child of fork(), where nothing can be done with it.
   bool is_ours() const;
   bool is_closed() const { return closed_; }
@@ -51,7 +51,7 @@ class MountedVolume {
 
   Volume volume_;
   const Path name_;
-  const bool is_attached_;
+  const bool is_on_gpu_;
   const pid_t owner_;
   std::atomic<bool> closed_ = false;
 };

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from gofs._typing import Memory, Tensor
 
 
-# Of memory of a GPU. Where one has mounted the volume, calls that move bytes do not come here.
+# Of memory of a GPU. Calls that move bytes do not come here with what CUDA has given.
 _UNREACHED = (
-    "which this call does not reach (where the volume is mounted with backend='cuda', calls that "
-    "read and write files reach that GPU)"
+    "which this call does not reach (calls that read and write files reach what CUDA has given)"
 )
 _ARRAY_UNREACHED = (
     f"the array is in the memory of a GPU, {_UNREACHED}: use one in the host's memory"

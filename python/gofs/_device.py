@@ -86,9 +86,10 @@ def _memory_of_interface(data: object, interface: dict[str, Any], fills: bool) -
 
 
 def _stream_of_torch(tensor: Any) -> int:
-    # Who has a tensor has imported torch.
-    stream = sys.modules["torch"].cuda.current_stream(tensor.device)
-    return int(stream.cuda_stream)
+    torch = sys.modules.get("torch")  # who has a tensor of it has imported it
+    if torch is None:
+        return _DEFAULT_STREAM
+    return int(torch.cuda.current_stream(tensor.device).cuda_stream)
 
 
 def _stream_of_interface(data: object, interface: dict[str, Any]) -> int:

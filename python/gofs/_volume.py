@@ -364,16 +364,19 @@ class Volume(Closing):
         return write_async(self._core, path, memory, permissions, order, sync=sync)
 
     def _gpu_memory(self, data: Memory, *, fills: bool) -> DeviceMemory | None:
-        """Where the bytes of `data` are on the GPU that has mounted the volume; or None."""
-        if not self._reaches_gpu:
+        """Where the bytes of `data` are on a GPU, and are moved there; None: on the host, or
+        nowhere that can be reached."""
+        if isinstance(data, (bytes, bytearray, memoryview)):
             return None
-        return gpu_memory_to_fill(data) if fills else gpu_memory_to_read(data)
+        memory = gpu_memory_to_fill(data) if fills else gpu_memory_to_read(data)
+        if memory is None or self._reaches_gpu:
+            return memory
+        is_moved = not memory.is_pinned and self._core.reaches(memory.address, memory.size)
+        return memory if is_moved else None
 
     def _reaches(self, data: Memory) -> bool:
-        """Whether the bytes of `data` are on the GPU that has mounted the volume, or of memory that
-        it reaches, and can be moved from there and to there."""
-        if not self._reaches_gpu:
-            return False
+        """Whether the bytes of `data` are on a GPU, or of memory that it reaches, and can be moved
+        from there and to there."""
         memory = gpu_memory_to_read(data)
         return memory is not None and self._core.reaches(memory.address, memory.size)
 

@@ -105,6 +105,7 @@ class FullTensor(GpuTensor):
 def on_gpu(volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch) -> gofs.Volume:
     """A volume that takes itself for one of a GPU; the stream of cuda:N is the number N."""
     monkeypatch.setattr(volume, "_reaches_gpu", True)
+    monkeypatch.setattr(volume, "_core", Watched(volume, reaches=lambda *_: True))
 
     def current_stream(device: str) -> object:
         return types.SimpleNamespace(cuda_stream=int(device.split(":")[1]))

@@ -13,6 +13,7 @@ import fake_cupy
 import gofs
 from fake_torch import DTYPES, FakeTorch, Tensor
 from gofs.safetensors import load_file, save_file
+from watched import Watched
 
 NUMBERS = numpy.arange(1000, dtype="<i4")
 FILES = {"a": b"12345", "b": b"", "c": bytes(range(200))}
@@ -78,6 +79,7 @@ def test_files_are_read_as_arrays_of_cupy(
     on_gpu: bool,
 ) -> None:
     monkeypatch.setattr(volume, "_reaches_gpu", on_gpu)
+    monkeypatch.setattr(volume, "_core", Watched(volume, reaches=lambda *_: True))
     volume.write("/file", NUMBERS)
     array = volume.read("/file", dtype="int32", like=cupy)
     assert type(array) is fake_cupy.ndarray
