@@ -56,9 +56,7 @@ class Framework(Protocol):
     """What makes arrays of memory that was read."""
 
     stream: Any  # in whose order that memory is filled, where it is a GPU's; else None
-
-    def staged(self) -> Framework:
-        """The same, but what is read goes through memory of the host in any case."""
+    is_on_gpu: bool  # whether that memory is the GPU's that has mounted the volume
 
     def empty(self, count: int) -> Any:
         """An array of `count` bytes, with anything in them."""
@@ -126,12 +124,10 @@ def _reaches_torch(volume: Volume, torch: Any, device: Any) -> bool:
 
 class _Numpy:
     stream = None
+    is_on_gpu = False
 
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
-
-    def staged(self) -> Framework:
-        return self
 
     def empty(self, count: int) -> Any:
         return self._numpy.empty(count, dtype=self._numpy.uint8)
@@ -170,23 +166,20 @@ class _Cupy(_Numpy):
     def __init__(self, numpy: Any, cupy: Any, volume: Volume | None) -> None:
         super().__init__(numpy)
         self._cupy = cupy
-        self._is_direct = False
+        self.is_on_gpu = False
         if volume is not None and volume._reaches_gpu:
             probe = cupy.empty(1, dtype=numpy.uint8)
-            self._is_direct = bool(volume._core.reaches(self._address_on_gpu(probe), 1))
-
-    def staged(self) -> Framework:
-        return _Cupy(self._numpy, self._cupy, None)
+            self.is_on_gpu = bool(volume._core.reaches(self._address_on_gpu(probe), 1))
 
     def empty(self, count: int) -> Any:
-        maker = self._cupy if self._is_direct else self._numpy
+        maker = self._cupy if self.is_on_gpu else self._numpy
         return maker.empty(count, dtype=self._numpy.uint8)
 
     def address(self, flat: Any) -> int:
-        return self._address_on_gpu(flat) if self._is_direct else super().address(flat)
+        return self._address_on_gpu(flat) if self.is_on_gpu else super().address(flat)
 
     def place(self, flat: Any) -> Any:
-        return flat if self._is_direct else self._cupy.asarray(flat)
+        return flat if self.is_on_gpu else self._cupy.asarray(flat)
 
     def view(self, flat: Any, dtype: str, shape: Sequence[int]) -> Any:
         wanted = self._dtype(dtype)
@@ -200,13 +193,11 @@ class _Cupy(_Numpy):
 
 class _Torch:
     stream: Any = None
+    is_on_gpu = False
 
     def __init__(self, torch: Any, device: Any) -> None:
         self._torch = torch
         self._device = device
-
-    def staged(self) -> Framework:
-        return self
 
     def empty(self, count: int) -> Any:
         return self._torch.empty(count, dtype=self._torch.uint8)
@@ -238,12 +229,11 @@ class _TorchOnGpu(_Torch):
     """Memory of a GPU that files are read to by itself: on a stream of its own, beside what the
     program computes on others."""
 
+    is_on_gpu = True
+
     def __init__(self, torch: Any, device: Any) -> None:
         super().__init__(torch, device)
         self.stream = torch.cuda.Stream(device)
-
-    def staged(self) -> Framework:
-        return _Torch(self._torch, self._device)
 
     def empty(self, count: int) -> Any:
         with self._torch.cuda.stream(self.stream):
@@ -330,6 +320,18 @@ def row_numbers(index: Any, count: int) -> Any:
     if any(isinstance(row, bool) for row in index):
         raise IndexError("rows are numbers, or an array of truth values")
     return array.array("q", map(operator.index, index))
+
+
+def rows_within(rows: Any, count: int) -> array.array[int]:
+    """What row_numbers() gives, those below 0 counted from the end. IndexError where there are no
+    such rows."""
+    numbers = array.array("q", bytes(rows))
+    for i, row in enumerate(numbers):
+        if not -count <= row < count:
+            raise IndexError(f"row {row} of a tensor that has {count}")
+        if row < 0:
+            numbers[i] = row + count
+    return numbers
 
 
 def is_on_host(data: Any) -> bool:

@@ -27,7 +27,13 @@ class DeviceMemory(NamedTuple):
 
     def behind(self, count: int) -> DeviceMemory:
         """What is left of it after so many bytes."""
-        return self._replace(address=self.address + count, size=self.size - count)
+        return self.part(count, self.size - count)
+
+    def part(self, begin: int, size: int) -> DeviceMemory:
+        """`size` of its bytes, from byte `begin` on."""
+        return DeviceMemory(
+            self.address + begin, size, self.stream, self.owner, self.is_pinned
+        )
 
 
 def device_memory(data: object, *, fills: bool) -> DeviceMemory | None:

@@ -15,7 +15,6 @@ from gofs._errors import raise_error
 if TYPE_CHECKING:
     import io
     from collections.abc import Iterator
-    from typing import BinaryIO
 
     from gofs._file import File
     from gofs._volume import Volume
@@ -46,7 +45,7 @@ def _pending_prefix(name: str) -> str:
 @contextlib.contextmanager
 def replacing(
     volume: Volume, path: str, *, sync: bool, permissions: int | None = None
-) -> Iterator[BinaryIO]:
+) -> Iterator[io.BufferedWriter]:
     """A file to write to, which becomes `path` at the end of the `with` block.
 
     What is there is replaced as open() would have it: where it is a symbolic link, what that leads
@@ -66,7 +65,7 @@ def replacing(
     # It stays open until it is durable: its permissions may not allow to read it.
     with file:
         try:
-            yield opened
+            yield file
             file.flush()
             hand_over(volume, old, pending, permissions)
             if sync:

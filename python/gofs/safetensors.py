@@ -17,14 +17,18 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
 
-from gofs._array_writing import write_array
-from gofs._arrays import described, framework_named, row_numbers
+from gofs._arrays import described, framework_named, row_numbers, rows_within
+from gofs._boxes import RUN_BYTES_MIN, box_of, is_truth_value, run_begins, run_bytes
 from gofs._buffers import memory_to_fill
 from gofs._closing import Closing
+from gofs._gathered_writes import GatheredWrites
 from gofs._replacing import replacing
+from gofs._runs import merged, read_runs
 from gofs._safetensors_header import (
+    DTYPE_BITS,
     LENGTH_BYTES,
     Header,
     SafetensorError,
@@ -36,10 +40,11 @@ from gofs._safetensors_header import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from gofs._arrays import Framework
     from gofs._file import File
+    from gofs._runs import Run
     from gofs._typing import AnyPath
     from gofs._volume import Volume
 
@@ -85,9 +90,11 @@ def save_file(
         {name: (each.dtype, each.shape) for name, each in given.items()}, metadata
     )
     with replacing(volume, os.fsdecode(path), sync=sync, permissions=permissions) as file:
-        file.write(beginning)
+        writes = GatheredWrites(volume, cast("File", file.raw))
+        writes.add(0, beginning)
         for name, info in header.tensors.items():
-            write_array(volume, file, header.data_begin + info.begin, given[name].data)
+            writes.add(header.data_begin + info.begin, given[name].data)
+        writes.perform()
     return header.data_begin + header.data_bytes
 
 
@@ -159,7 +166,7 @@ class SafetensorsFile(Closing):
         }
 
     def get_slice(self, name: str) -> TensorSlice:
-        """A tensor of which rows will be read. Raises KeyError where there is no such tensor."""
+        """A tensor of which parts will be read. Raises KeyError where there is no such tensor."""
         return TensorSlice(self, self._info(name))
 
     def place_of(self, name: str) -> tuple[TensorInfo, int]:
@@ -183,15 +190,30 @@ class SafetensorsFile(Closing):
             raise self._cut()
         return framework.place(flat)
 
+    def _read_runs(self, runs: Iterable[Run], size: int) -> Any:
+        """Runs of the data, one behind the other: `size` bytes in all, where they are wanted."""
+        framework = self._framework
+        flat = _allocate(framework, size, 0)
+        begin = self._header.data_begin
+        in_file = ((begin + offset, count) for offset, count in runs)
+        if not read_runs(self._volume, self._file, in_file, flat, framework.stream):
+            raise self._cut()
+        return framework.place(flat)
+
     def _read_rows(self, info: TensorInfo, rows: Any) -> Any:
-        """These rows of a tensor, one after the other, by one call. `rows`: memory of numbers."""
+        """These rows of a tensor, one behind the other. `rows`: what row_numbers() gives."""
         size = tensor_bytes(info.dtype, info.shape[1:])
+        count = info.shape[0]
+        framework = self._framework
+        if framework.is_on_gpu:
+            numbers = rows_within(rows, count)
+            runs = merged((info.begin + row * size, size) for row in numbers)
+            return self._read_runs(runs, len(numbers) * size)
         offset = self._header.data_begin + info.begin
-        framework = self._framework.staged()
         flat = _allocate(framework, memoryview(rows).nbytes // 8 * size, 0)
         file = self._file._core_to_read()
         memory = memory_to_fill(flat)
-        if not self._volume._core.read_rows(file, offset, size, info.shape[0], rows, memory):
+        if not self._volume._core.read_rows(file, offset, size, count, rows, memory):
             raise self._cut()
         return framework.place(flat)
 
@@ -200,7 +222,7 @@ class SafetensorsFile(Closing):
 
 
 class TensorSlice:
-    """A tensor that is still in the file: [...] reads rows of it."""
+    """A tensor that is still in the file: [...] reads parts of it."""
 
     def __init__(self, file: SafetensorsFile, info: TensorInfo) -> None:
         self._file = file
@@ -214,21 +236,31 @@ class TensorSlice:
         return self._info.dtype
 
     def __getitem__(self, index: Any) -> Any:
-        """As arrays are indexed.
+        """As arrays are indexed: by numbers, slices, lists, arrays, None and an ellipsis.
 
-        The first index says which rows are read, by one call: a number, a slice, a list or an array
-        of numbers, or an array of truth values. Others choose from these rows in memory.
+        Of numbers and slices only what they name is read, if its bytes lie in the file in one piece
+        or in pieces of 4 KiB or more. Else the rows are read that the first index names: a number,
+        a slice, a list or an array of numbers, or an array of truth values; what the others name is
+        chosen from these in memory. All that is read is read to where the result is, 65,536 pieces
+        by one call.
         """
         given = index if isinstance(index, tuple) else (index,)
         shape = self._info.shape
-        if not shape or not given or given[0] is Ellipsis or given[0] is None:
-            return self._rows(slice(None))[given] if shape else self._scalar()[given]
+        if not shape:
+            return self._scalar()[given]
+        box = box_of(given, shape)
+        if box is not None and self._is_in_long_runs(box):
+            return _without_numbers(self._box(box), given)
+        if not given or given[0] is Ellipsis or given[0] is None:
+            return self._rows(slice(None))[given]
         first, *others = given
-        if isinstance(first, slice) or (hasattr(first, "__iter__") and _dimensions(first) > 0):
+        if isinstance(first, slice):
+            return self._rows(first)[(slice(None), *others)]
+        if hasattr(first, "__iter__") and _dimensions(first) > 0:
             rows = self._rows(first)
-            return rows[(slice(None), *others)] if others else rows
-        row = self._rows(self._one(first))[0]
-        return row[tuple(others)] if others else row
+            # With lists behind it this names elements, one by one, and a slice would not.
+            return rows[(list(range(len(rows))), *others)] if others else rows
+        return self._rows(self._one(first))[(0, *others)]
 
     def _scalar(self) -> Any:
         data = self._file._read(self._info.begin, self._info.end)
@@ -237,9 +269,32 @@ class TensorSlice:
     def _one(self, given: Any) -> slice:
         count = self._info.shape[0]
         row = operator.index(given)
-        if isinstance(given, bool) or not -count <= row < count:
+        if is_truth_value(given) or not -count <= row < count:
             raise IndexError(f"row {given!r} of a tensor that has {count}")
         return slice(row % count, row % count + 1)
+
+    def _is_in_long_runs(self, box: list[range]) -> bool:
+        if DTYPE_BITS[self._info.dtype] % 8 != 0:
+            return False
+        run, size = self._run_and_size(box)
+        return run >= RUN_BYTES_MIN or run == size
+
+    def _run_and_size(self, box: list[range]) -> tuple[int, int]:
+        """In bytes."""
+        info = self._info
+        itemsize = DTYPE_BITS[info.dtype] // 8
+        return run_bytes(info.shape, box, itemsize), itemsize * prod(map(len, box))
+
+    def _box(self, box: list[range]) -> Any:
+        info, file = self._info, self._file
+        run, size = self._run_and_size(box)
+        begins = run_begins(info.shape, box, DTYPE_BITS[info.dtype] // 8)
+        if run == size:
+            begin = info.begin + next(begins)
+            flat = file._read(begin, begin + size)
+        else:
+            flat = file._read_runs(((info.begin + begin, run) for begin in begins), size)
+        return file._framework.view(flat, info.dtype, tuple(map(len, box)))
 
     def _rows(self, wanted: Any) -> Any:
         """`wanted` is a slice, or a list or an array of numbers."""
@@ -254,6 +309,15 @@ class TensorSlice:
         rows = row_numbers(wanted if numbers is None else numbers, count)
         flat = self._file._read_rows(info, rows)
         return self._file._framework.view(flat, info.dtype, (memoryview(rows).nbytes // 8, *inner))
+
+
+def _without_numbers(found: Any, given: tuple[Any, ...]) -> Any:
+    """What a box has, without the dimensions of which `given` names one number."""
+    places = tuple(
+        each if each is Ellipsis else slice(None) if isinstance(each, slice) else 0
+        for each in given
+    )
+    return found[places] if 0 in places else found
 
 
 def _allocate(framework: Framework, count: int, like: int) -> Any:

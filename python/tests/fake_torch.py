@@ -82,7 +82,9 @@ class Tensor:
         return self.array.ndim
 
     def data_ptr(self) -> int:
-        assert self.device == "cpu", "memory of a device was asked for"
+        # That of "cuda" is memory of the host, which stands for that of the volume's GPU.
+        on_gpu = self.device.split(":")[0] == "cuda"
+        assert on_gpu or self.device == "cpu", "memory of a device was asked for"
         return int(self.array.ctypes.data)
 
     def numel(self) -> int:
@@ -148,6 +150,9 @@ class Tensor:
         self.array[...] = other.array
         return self
 
+    def record_stream(self, stream: Stream) -> None:
+        assert stream is Stream.current
+
     def tolist(self) -> Any:
         return self.array.tolist()
 
@@ -171,6 +176,46 @@ class Tensor:
         return like
 
 
+class Stream:
+    """As torch.cuda.Stream: a number."""
+
+    current: Stream
+    made = 0
+
+    def __init__(self, device: object = None) -> None:
+        self.cuda_stream = Stream.made
+        Stream.made += 1
+
+    def wait_stream(self, stream: Stream) -> None:
+        assert isinstance(stream, Stream)
+
+
+Stream.current = Stream()
+
+
+class Cuda(types.ModuleType):
+    """As torch.cuda, with one GPU."""
+
+    Stream = Stream
+
+    @staticmethod
+    def device_count() -> int:
+        return 1
+
+    @staticmethod
+    def current_stream(device: object = None) -> Stream:
+        return Stream.current
+
+    @staticmethod
+    @contextlib.contextmanager
+    def stream(stream: Stream) -> Iterator[None]:
+        before, Stream.current = Stream.current, stream
+        try:
+            yield
+        finally:
+            Stream.current = before
+
+
 class FakeTorch(types.ModuleType):
     """The module, which `installed()` has programs import."""
 
@@ -180,7 +225,7 @@ class FakeTorch(types.ModuleType):
         super().__init__("torch")
         FakeTorch.moves = 0
         self.__spec__ = importlib.machinery.ModuleSpec("torch", None)
-        self.__dict__.update(DTYPES, Tensor=Tensor, Size=Size)
+        self.__dict__.update(DTYPES, Tensor=Tensor, Size=Size, cuda=Cuda("torch.cuda"))
 
     @staticmethod
     def empty(shape: Any, dtype: DType = DTYPES["float32"], device: str = "cpu") -> Tensor:

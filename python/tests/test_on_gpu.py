@@ -192,6 +192,44 @@ def test_safetensors_are_read_to_the_gpu(volume: gofs.Volume) -> None:
         assert torch.equal(rows[10:20], tensors["a"][10:20])
 
 
+def test_parts_of_a_matrix_are_read_to_the_gpu(volume: gofs.Volume) -> None:
+    from gofs.safetensors import safe_open, save_file
+
+    wide = torch.randn(500, 3000, device="cuda")
+    narrow = torch.arange(100_000 * 7, dtype=torch.int16, device="cuda").reshape(100_000, 7)
+    save_file(volume, {"wide": wide, "narrow": narrow}, "/model.safetensors")
+    with safe_open(volume, "/model.safetensors", "pt", "cuda") as file:
+        part = file.get_slice("wide")
+        for index in (
+            (slice(None), slice(1000, 2500)),
+            (slice(3, 400, 7), slice(1000, 2500)),
+            (slice(None, None, 2),),
+            (slice(None), slice(5, 9)),
+            (17, slice(5, 9)),
+            ([4, 3, 499], slice(5, 9)),
+        ):
+            assert torch.equal(part[index], wide[index]), index
+        # More runs than one call has.
+        rows = torch.randperm(100_000, device="cuda")
+        assert torch.equal(file.get_slice("narrow")[rows], narrow[rows])
+        assert torch.equal(file.get_slice("narrow")[::-1], narrow.flip(0))
+
+
+def test_features_of_a_graph_are_on_the_gpu(volume: gofs.Volume) -> None:
+    pyg = pytest.importorskip("gofs.torch.pyg")
+    values = torch.randn(10_000, 128, device="cuda")
+    store = pyg.GofsFeatureStore(volume, "/graph", device="cuda")
+    store.put_tensor(values, "paper", "x", None)
+    rows = torch.randint(0, 10_000, (3000,))
+    found = store.get_tensor("paper", "x", rows)
+    assert found.is_cuda
+    assert torch.equal(found, values[rows.cuda()])
+    order = torch.randperm(10_000)[:500]
+    values[order.cuda()] = torch.randn(500, 128, device="cuda")
+    store.put_tensor(values[order.cuda()], "paper", "x", order)
+    assert torch.equal(store.get_tensor("paper", "x", None), values)
+
+
 def test_batches_are_loaded_to_the_gpu_beside_what_it_computes(volume: gofs.Volume) -> None:
     from gofs.torch import BatchLoader
 

@@ -22,6 +22,7 @@ from gofs.safetensors import (
     safe_open,
     save_file,
 )
+from watched import Watched
 
 judge = pytest.importorskip("safetensors")
 import safetensors.numpy as judge_numpy  # noqa: E402
@@ -216,6 +217,18 @@ def test_many_rows_are_read_in_any_order(volume: gofs.Volume) -> None:
         (Ellipsis, 0),
         (None, 2),
         (),
+        (slice(None), slice(1, 3)),
+        (slice(1, 6, 2), slice(None, None, -1), slice(0, 2)),
+        (2, Ellipsis, slice(1, None)),
+        (Ellipsis, 1, slice(None), 2),
+        (slice(4, 4), 1),
+        (slice(None), slice(3, 3)),
+        (numpy.int32(5), numpy.array(2)),
+        (3, None, slice(None, None, 2)),
+        ([0, 1, 6], [4, 3, 0]),
+        ([0, 1], slice(None), [2, 0]),
+        (3, slice(None), [2, 0]),
+        (numpy.arange(7) % 3 == 0, [1, 2, 3]),
     ],
     ids=str,
 )
@@ -247,7 +260,10 @@ def test_rows_that_are_not_there_are_refused(volume: gofs.Volume) -> None:
             with pytest.raises(IndexError, match=words):
                 part[index]
         with pytest.raises(TypeError):
-            file.get_slice("a")["b"]
+            part["b"]
+        for several in ((0, 2), (slice(None), -3), (0, 0, 0), (Ellipsis, Ellipsis)):
+            with pytest.raises(IndexError):
+                part[several]
         assert file.get_slice("scalar")[()] == 1.5
         with pytest.raises(IndexError):
             file.get_slice("scalar")[0]
@@ -272,6 +288,42 @@ def test_only_the_rows_that_are_asked_for_are_read(
         part[3]
         file.get_tensor("a")
     assert sizes == [4000, 1200, 400, 400_000]
+
+
+def test_what_lies_between_long_pieces_is_not_read(
+    volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a program reads the columns that are its own of a matrix that several have."""
+    array = numpy.arange(40 * 4 * 3000, dtype="f4").reshape(40, 4, 3000)
+    save_file(volume, {"before": numpy.zeros(1), "a": array}, "/file")
+    calls: list[list[int]] = []
+
+    def counted(ranges: Any) -> Any:
+        calls.append([memory.nbytes for _, _, memory in ranges])
+        return core.read_ranges(ranges)
+
+    with safe_open(volume, "/file") as file:
+        part = file.get_slice("a")
+        core = volume._core
+        monkeypatch.setattr(volume, "_core", Watched(volume, read_ranges=counted))
+        for index, sizes in (
+            ((slice(None), slice(None), slice(1000, 2024)), [4096] * 160),
+            ((slice(2, 9, 3), slice(1, 3)), [24_000] * 3),
+            ((slice(None, None, -1), 2), [12_000] * 40),
+            ((5, 2, slice(7, 9)), [8]),
+            ((slice(3, 5), slice(None), slice(7, 9)), [96_000]),  # too short for pieces
+        ):
+            calls.clear()
+            assert numpy.array_equal(part[index], array[index])
+            assert calls == [sizes], index
+        monkeypatch.setattr("gofs._runs._CALL_RUNS_MAX", 64)
+        calls.clear()
+        index = (slice(None), slice(None), slice(1000, 2024))
+        assert numpy.array_equal(part[index], array[index])
+        assert [len(sizes) for sizes in calls] == [64, 64, 32]
+        volume.truncate("/file", 4096 + 8 + 30 * 48_000)
+        with pytest.raises(SafetensorError, match="was cut while it was read"):
+            part[index]
 
 
 # --- What is refused -----------------------------------------------------------------------------

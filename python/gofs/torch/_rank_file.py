@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import json
 import posixpath
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.distributed.checkpoint.planner import WriteItemType
 from torch.distributed.checkpoint.storage import WriteResult
 
-from gofs._array_writing import write_array
 from gofs._arrays import dtype_of
+from gofs._gathered_writes import GatheredWrites
 from gofs._safetensors_header import DTYPE_BITS, TensorInfo, encoded_header
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 SUFFIX = ".safetensors"
 
-_BUFFER_BYTES = 1 << 20
 _SHARDS = "gofs.shards"  # in the file's metadata: which parts of what its tensors are
 _WIDEST = max(DTYPE_BITS, key=len)
 _FARTHEST = (1 << 64) - 1
@@ -44,9 +43,9 @@ class Written(NamedTuple):
 def write_rank_file(
     volume: Volume, folder: str, name: str, items: Sequence[Any], planner: Any, *, sync: bool
 ) -> list[Any]:
-    """Writes all items to a new file, each resolved only when it is its turn; WriteResults.
+    """Writes all items to a new file, by one call for as much as memory is to hold; WriteResults.
 
-    Where it raises, the file is gone.
+    An item is resolved only when it is its turn. Where it raises, the file is gone.
     """
     # Tensors of wide types first, so that they are aligned; bytes, which are of any length, last.
     ordered = sorted(items, key=_alignment, reverse=True)
@@ -55,13 +54,14 @@ def write_rank_file(
     data_begin = _room_for_header(ordered, keys, metadata)
     path = posixpath.join(folder, name)
     try:
-        with volume.open(path, "xb", buffering=_BUFFER_BYTES) as file:
-            written = _write_items(volume, file, data_begin, ordered, planner)
+        with volume.open(path, "xb", buffering=0) as file:
+            writes = GatheredWrites(volume, file)
+            written = _add_items(writes, data_begin, ordered, planner)
             infos = {key: each.info for key, each in zip(keys, written)}
-            file.seek(0)
-            file.write(encoded_header(infos, metadata, data_begin))
-        if sync:
-            volume.fsync(path)
+            writes.add(0, encoded_header(infos, metadata, data_begin))
+            writes.perform()
+            if sync:
+                file.fsync()
     except BaseException:
         with contextlib.suppress(OSError, ValueError):
             volume.unlink(path)
@@ -128,10 +128,9 @@ def _longest_shape(item: Any) -> tuple[int, ...]:
     return (_FARTHEST,) * max(dimensions, 1)  # a scalar may become a row of bytes
 
 
-def _write_items(
-    volume: Volume, file: BinaryIO, data_begin: int, items: Sequence[Any], planner: Any
+def _add_items(
+    writes: GatheredWrites, data_begin: int, items: Sequence[Any], planner: Any
 ) -> list[Written]:
-    file.seek(data_begin)
     written = []
     end = 0
     for item in items:
@@ -139,15 +138,14 @@ def _write_items(
         kind: str | None = "U8"
         dtype: str | None = None
         if item.type == WriteItemType.BYTE_IO:
-            contents = data.getbuffer()
-            shape = (len(contents),)
-            size = len(contents)
-            file.write(contents)
+            size = writes.add(data_begin + end, data.getvalue())
+            shape: tuple[int, ...] = (size,)
         else:
-            tensor = _plain(data)
+            given = data.detach()
+            tensor = _plain(given)
             kind = dtype_of(tensor)
             dtype, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
-            size = write_array(volume, file, data_begin + end, tensor)
+            size = writes.add(data_begin + end, tensor, is_copy=tensor is not given)
         begin, end = end, end + size
         # What safetensors has no type for is bytes there.
         stored = (kind, shape) if kind is not None else ("U8", (size,))
@@ -157,7 +155,6 @@ def _write_items(
 
 def _plain(tensor: Any) -> Any:
     """A tensor whose bytes are those of its values, in order: itself if it is one."""
-    tensor = tensor.detach()
     for resolved in ("resolve_conj", "resolve_neg"):
         tensor = getattr(tensor, resolved)()
     return tensor.contiguous()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import math
 import posixpath
 from typing import TYPE_CHECKING, Any
@@ -14,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed.checkpoint.planner import LoadItemType
 
+from gofs._boxes import RUN_BYTES_MIN, run_begins, run_bytes
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gofs._file import File
     from gofs._volume import Volume
 
 # What is read to be copied to where it belongs is at most so much at a time, and one item.
 _STAGED_BYTES_MAX = 256 << 20
-# Parts of a tensor that are shorter are not read alone, but with what lies between them.
-_RUN_BYTES_MIN = 4096
 
 
 class _Reads:
@@ -108,17 +107,19 @@ def _add_tensor(reads: _Reads, place: Mapping[str, Any], item: Any, planner: Any
         )
     dtype = getattr(torch, place["dtype"])
     shape = tuple(place["shape"])
-    if any(begin + size > whole for begin, size, whole in zip(offsets, lengths, shape)):
+    ends = zip(offsets, lengths, shape)
+    if any(begin < 0 or begin + size > whole for begin, size, whole in ends):
         raise ValueError(
             f"{item.storage_index.fqn}: the plan wants {lengths} from {offsets} on, of what "
             f"was saved as {shape}"
         )
     rows = dtype.itemsize * math.prod(shape[1:])  # bytes of one
-    run = _run_bytes(shape, lengths, dtype.itemsize)
-    is_whole_runs = run >= _RUN_BYTES_MIN or run == _bytes_of(target)
+    box = [range(begin, begin + size) for begin, size in zip(offsets, lengths)]
+    run = run_bytes(shape, box, dtype.itemsize)
+    is_whole_runs = run >= RUN_BYTES_MIN or run == _bytes_of(target)
     if is_whole_runs and _takes_bytes(target, dtype) and reads.fills(target):
         flat = target.reshape((-1,)).view(torch.uint8)
-        for number, begin in enumerate(_run_begins(shape, offsets, lengths, dtype.itemsize)):
+        for number, begin in enumerate(run_begins(shape, box, dtype.itemsize)):
             reads.add(place, begin, flat[number * run : (number + 1) * run])
         reads.then(lambda: planner.commit_tensor(item, target))
         return
@@ -146,31 +147,6 @@ def _takes_bytes(target: Any, dtype: Any) -> bool:
         and not target.is_neg()
         and target.numel() > 0
     )
-
-
-def _run_bytes(shape: Sequence[int], lengths: Sequence[int], itemsize: int) -> int:
-    """How many bytes of the part follow each other in the file."""
-    run = itemsize
-    for size, length in zip(reversed(shape), reversed(lengths)):
-        run *= length
-        if length != size:
-            break
-    return run
-
-
-def _run_begins(
-    shape: Sequence[int], offsets: Sequence[int], lengths: Sequence[int], itemsize: int
-) -> Iterator[int]:
-    """Where the runs begin, in bytes of the item, in order."""
-    # Dimensions behind the last one that is not whole belong to the run, and so does that one.
-    inner = len(shape)
-    while inner > 0 and lengths[inner - 1] == shape[inner - 1]:
-        inner -= 1
-    inner = max(inner - 1, 0)
-    strides = [itemsize * math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
-    begin = sum(offset * stride for offset, stride in zip(offsets, strides))
-    for place in itertools.product(*(range(length) for length in lengths[:inner])):
-        yield begin + sum(number * stride for number, stride in zip(place, strides))
 
 
 def _bytes_of(memory: Any) -> int:

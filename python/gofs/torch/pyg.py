@@ -9,12 +9,13 @@
     edges[("paper", "cites", "paper"), "coo"] = (row, col)
     NeighborLoader((features, edges), ...)                 # reads the rows that a batch has
 
-A tensor is a safetensors file, of which one call reads rows. Both stores may have one folder.
+A tensor is a safetensors file, of which one call reads rows. Both stores may have one folder. With
+device="cuda" they read straight to the GPU that has mounted the volume, and to another one through
+memory of the host.
 """
 
 from __future__ import annotations
 
-import array
 import json
 import os
 import posixpath
@@ -27,8 +28,9 @@ except ImportError as error:
         "gofs.torch.pyg needs torch_geometric 2.3 or later: pip install torch_geometric"
     ) from error
 
-from gofs._arrays import described, framework_named, on_host, row_numbers
-from gofs._buffers import bytes_to_read
+from gofs._arrays import described, framework_named, on_host, row_numbers, rows_within
+from gofs._runs import merged, write_runs
+from gofs._safetensors_header import tensor_bytes
 from gofs.safetensors import SafetensorsFile, safe_open, save_file
 from gofs.torch._names import file_name, key_of
 
@@ -47,10 +49,11 @@ _VALUES = "values"
 class _Files:
     """The files of a store: one for each name in each group."""
 
-    def __init__(self, volume: Volume, folder: str, framework: str) -> None:
+    def __init__(self, volume: Volume, folder: str, framework: str, device: Any) -> None:
         self.volume = volume
         self._folder = folder
         self._framework = framework
+        self._device = device
 
     def path(self, group: Any, name: str) -> str:
         return posixpath.join(self._folder, file_name(group), name + _SUFFIX)
@@ -58,7 +61,7 @@ class _Files:
     def open(self, path: str) -> SafetensorsFile | None:
         """None where there is none."""
         try:
-            return safe_open(self.volume, path, self._framework)
+            return safe_open(self.volume, path, self._framework, self._device)
         except FileNotFoundError:
             return None
 
@@ -87,20 +90,27 @@ class GofsFeatureStore(FeatureStore):
     """Tensors of nodes and edges below `path`/features.
 
     A tensor that is put is replaced as a whole, and durably unless `sync` is False. With an index
-    its rows are written where they lie: others may see some of them before the rest. `framework`
-    says what is returned: tensors of torch ("pt") or arrays of numpy ("np").
+    its rows are written where they lie: others may see some of them before the rest, and of a row
+    that the index has twice the later values are written. `framework` says what is returned:
+    tensors of torch ("pt") on `device`, arrays of numpy ("np") or of CuPy ("cp").
 
     Raises ValueError for rows that the tensor has no place for, IndexError for rows that it has
     not, and OSError as Volume.open() and its like. Workers take a store as they take a volume.
     """
 
     def __init__(
-        self, volume: Volume, path: AnyPath, *, framework: str = "pt", sync: bool = True
+        self,
+        volume: Volume,
+        path: AnyPath,
+        *,
+        framework: str = "pt",
+        device: Any = "cpu",
+        sync: bool = True,
     ) -> None:
         super().__init__()
         # FeatureStore has attributes of its own mean tensors in some of its heirs.
         self.__dict__["_files"] = _Files(
-            volume, posixpath.join(os.fsdecode(path), "features"), framework
+            volume, posixpath.join(os.fsdecode(path), "features"), framework, device
         )
         self.__dict__["_sync"] = sync
 
@@ -159,10 +169,12 @@ class GofsFeatureStore(FeatureStore):
                     f"{path}: the rows are {info.dtype} of shape {wanted}, and {given.dtype} of "
                     f"shape {given.shape} was given"
                 )
-            memory = bytes_to_read(on_host(tensor))
-            size = len(memory) // len(rows) if rows else 0
-            for number, row in enumerate(rows):
-                file.pwrite(memory[number * size : (number + 1) * size], offset + row * size)
+            values = tensor if volume._reaches(tensor) else on_host(tensor)
+            size = tensor_bytes(info.dtype, info.shape[1:])
+            for begin, end in _without_repeats(rows):
+                runs = merged((offset + row * size, size) for row in rows[begin:end])
+                part = values if end - begin == len(rows) else values[begin:end]
+                write_runs(volume, file, runs, part)
             if self._sync:
                 file.fsync()
 
@@ -170,15 +182,22 @@ class GofsFeatureStore(FeatureStore):
 class GofsGraphStore(GraphStore):
     """Edges below `path`/edges, in each layout that was put.
 
-    They are replaced as a whole, and durably unless `sync` is False.
+    They are replaced as a whole, and durably unless `sync` is False. `framework` and `device` are
+    those of GofsFeatureStore.
     """
 
     def __init__(
-        self, volume: Volume, path: AnyPath, *, framework: str = "pt", sync: bool = True
+        self,
+        volume: Volume,
+        path: AnyPath,
+        *,
+        framework: str = "pt",
+        device: Any = "cpu",
+        sync: bool = True,
     ) -> None:
         super().__init__()
         self.__dict__["_files"] = _Files(
-            volume, posixpath.join(os.fsdecode(path), "edges"), framework
+            volume, posixpath.join(os.fsdecode(path), "edges"), framework, device
         )
         self.__dict__["_sync"] = sync
 
@@ -227,9 +246,18 @@ def _rows(index: Any, count: int) -> Sequence[int]:
         return range(*index.indices(count))
     if not hasattr(index, "__iter__") or (hasattr(index, "shape") and len(index.shape) == 0):
         index = [index]
-    rows = array.array("q", bytes(row_numbers(index, count)))
-    for number, row in enumerate(rows):
-        if not -count <= row < count:
-            raise IndexError(f"row {row} of a tensor that has {count}")
-        rows[number] = row % count
-    return rows
+    return rows_within(row_numbers(index, count), count)
+
+
+def _without_repeats(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where they are cut, so that no part has a row twice: what is written later wins."""
+    begin = 0
+    seen: set[int] = set()
+    for at, row in enumerate(rows):
+        if row in seen:
+            yield begin, at
+            begin = at
+            seen.clear()
+        seen.add(row)
+    if seen:
+        yield begin, len(rows)
