@@ -3,9 +3,9 @@
 #
 # Copies into a folder what tests want of this machine and a machine that is there for its GPU may
 # lack, with no network to install it: f2fs-tools, cpio, setfattr and fio with their libraries,
-# liburing, and Boost.Context's headers. About 80 MB, most of them fio's libraries, which only fio
-# itself is to find: they have a libstdc++ that may be older than that machine's. There,
-# `. FOLDER/env.sh` before `make gpu-check`.
+# liburing, Boost.Context's headers, and the wheels that scripts/gpu_python_tests.sh builds with.
+# About 80 MB, most of them fio's libraries, which only fio itself is to find: they have a libstdc++
+# that may be older than that machine's. There, `. FOLDER/env.sh` before `make gpu-check`.
 # That machine's libc must not be the older one.
 # usage: gpu_bundle.sh FOLDER
 set -euo pipefail
@@ -54,12 +54,18 @@ cp -a "$libraries"/cmake/{Boost-,BoostDetectToolset-,boost_context-,boost_header
 cp -a /usr/include/liburing.h /usr/include/liburing "$folder/include/"
 cp -a "$(dirname "$(readlink -f "$(g++ -print-file-name=liburing.so)")")"/liburing.so* "$lib/"
 
+mkdir -p "$folder/wheels"
+for wheel in scikit_build_core nanobind pathspec packaging pytest pluggy iniconfig pygments; do
+  cp "$(dirname "$0")"/../build/wheels/"$wheel"-*.whl "$folder/wheels/" || fail "no wheels: run scripts/setup.sh test"
+done
+
 cat > "$folder/env.sh" << 'END'
 # To be sourced by bash.
 gofs_bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export PATH="$PATH:$gofs_bundle/bin"
 export LD_LIBRARY_PATH="$gofs_bundle/lib/$(uname -m)-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export LIBRARY_PATH="$gofs_bundle/lib/$(uname -m)-linux-gnu${LIBRARY_PATH:+:$LIBRARY_PATH}"
+export GOFS_WHEELS="$gofs_bundle/wheels"
 export CMAKE_PREFIX_PATH="$gofs_bundle${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}"
 END
 du -sh "$folder"

@@ -353,6 +353,11 @@ def gpu_sanitize(stage):
             stage.count_step(f"{tool} {test['name']}", status)
 
 
+def gpu_python(stage):
+    """The Python package, with the torch, CuPy and Numba that the machine has."""
+    stage.script(["scripts/gpu_python_tests.sh"])
+
+
 def gpu_bench(stage):
     if stage.build("cuda", "gofs", "gofs-bench", "gofs_baselines", "gofs_write_matrix",
                    "gofs_scaling", "gofs_clock_skew", "gofs_served_bench",
@@ -384,6 +389,7 @@ STAGES = {
     "gpu-tests": (gpu_tests, 420),
     "gpu-main-job": (gpu_main_job, 300),
     "gpu-sanitize": (gpu_sanitize, 1200),
+    "gpu-python": (gpu_python, 540),
     "gpu-bench": (gpu_bench, 3600),
 }
 # A suite has lanes, which run side by side; the stages of a lane run one after another. Guests,
@@ -395,7 +401,7 @@ SUITES = {
     "test-long": [["structure", "cpu-long", "main-job", "cpu-asan-long", "fuzz", "cpu-tsan-long",
                    "kernel-long"],
                   ["cuda", "physical", "neighbour-long", "python"]],
-    "gpu-check": [["gpu-build", "gpu-tests", "gpu-main-job", "gpu-sanitize"]],
+    "gpu-check": [["gpu-build", "gpu-tests", "gpu-main-job", "gpu-python", "gpu-sanitize"]],
 }
 
 
