@@ -139,7 +139,8 @@ class GofsReader(_InFolder, StorageReader):
 
     What a rank wants is read by one call, straight into tensors on the CPU and on the GPU that has
     mounted the volume; 256 MiB at a time where it has to be copied, since the tensor is elsewhere,
-    or not in pieces of 4 KiB and more. `.metadata` is unpickled: load only checkpoints of those whom you trust.
+    or not in pieces of 4 KiB and more. `.metadata` is unpickled: load only checkpoints of those
+    whom you trust.
 
     Raises FileNotFoundError where there is no checkpoint, and ValueError where it is not what the
     plan wants.
