@@ -55,8 +55,9 @@ cp -a /usr/include/liburing.h /usr/include/liburing "$folder/include/"
 cp -a "$(dirname "$(readlink -f "$(g++ -print-file-name=liburing.so)")")"/liburing.so* "$lib/"
 
 mkdir -p "$folder/wheels"
+wheels=$(dirname "$0")/../build/wheels
 for wheel in scikit_build_core nanobind pathspec packaging pytest pluggy iniconfig pygments; do
-  cp "$(dirname "$0")"/../build/wheels/"$wheel"-*.whl "$folder/wheels/" || fail "no wheels: run scripts/setup.sh test"
+  cp "$wheels/$wheel"-*.whl "$folder/wheels/" || fail "no wheels: run scripts/setup.sh test"
 done
 
 cat > "$folder/env.sh" << 'END'
