@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The process that keeps a volume served: it has the socket, and starts a worker, which has
-// everything else. Where the worker dies, it starts another, which recovers what fsync had made
-// durable; clients that come meanwhile wait in the socket's queue.
+// everything else. Where the worker dies, or gives no sign of life, it starts another, which
+// recovers what fsync had made durable; clients that come meanwhile wait in the socket's queue.
 #pragma once
 
 #include "daemon/options.h"

@@ -15,6 +15,10 @@
 namespace gofs::daemon {
 namespace {
 
+// Of a worker that gives a sign each second.
+constexpr uint32_t kHangMin = 5;
+constexpr uint32_t kHangMax = 86'400;
+
 /// The permissions of a file, in octal digits.
 bool parse_mode(const CLI::results_t& words, uint32_t& mode) {
   const std::string& word = words.back();
@@ -51,6 +55,14 @@ int run(int argument_count, char** arguments) {
   app.add_option("--clients", options.clients_max, "At once, at most; 256 if not given")
       ->check(CLI::Range(1u, 4096u))
       ->type_name("N");
+  app.add_option_function<uint32_t>(
+         "--hang", [&](const uint32_t& seconds) { options.hang = std::chrono::seconds(seconds); },
+         "After so long without a sign of life a worker is ended and another is started; 150 if "
+         "not given, 0: never")
+      ->check([](const std::string& word) {
+        return word == "0" ? std::string() : CLI::Range(kHangMin, kHangMax)(word);
+      })
+      ->type_name("SECONDS");
   app.add_option(
          "--metrics", options.metrics,
          "Tell what the volume does by HTTP, in Prometheus' text format, at /metrics there; "

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -20,12 +21,15 @@ struct Options {
   uint32_t blocks = 16;  // of a GPU, at the most
   uint32_t clients_max = 256;
   std::string metrics;  // where they are told (metrics_address.h); empty: nowhere
-  int claims = 0;       // of a worker
+  // A worker that has given no sign of life for so long is ended. An SSD may take 127.5 s to reset
+  // (CAP.TO), the longest that a worker waits without one. 0: never.
+  std::chrono::seconds hang{150};
+  int claims = 0;  // of a worker
 };
 
 // Where a worker finds what the keeper hands over.
 inline constexpr int kListeningDescriptor = 3;
-inline constexpr int kKeeperDescriptor = 4;  // a connection to the keeper, which ends with it
+inline constexpr int kKeeperDescriptor = 4;  // a connection to the keeper (keeper_line.h)
 inline constexpr int kFirstClaim = 5;        // and so many as Options::claims: the volume's files
 
 }  // namespace gofs::daemon

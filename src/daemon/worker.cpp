@@ -3,16 +3,21 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "cli/session.h"
+#include "daemon/heart.h"
+#include "daemon/keeper_line.h"
 #include "daemon/signals.h"
+#include "daemon/speech.h"
 #include "host/serve/control_desk.h"
 #include "host/serve/metrics_address.h"
 #include "host/serve/metrics_server.h"
@@ -31,7 +36,7 @@ constexpr int kTellingMs = 1000;
 
 void tell_warnings(const Options& options, host::VolumeState& volume) {
   for (const std::string& warning : volume.warnings()) {
-    (void)cli::tell(options.volume + ": warning: " + warning);
+    complain(options.volume + ": warning: " + warning);
   }
 }
 
@@ -47,6 +52,26 @@ void wait_for_end(const Options& options, host::VolumeState& volume, const ssd::
                   const ssd::Descriptor& keeper, const ssd::Descriptor& stop) {
   pollfd ends[] = {{signals.get(), POLLIN, 0}, {keeper.get(), POLLIN, 0}, {stop.get(), POLLIN, 0}};
   while (::poll(ends, std::size(ends), kTellingMs) <= 0) tell_warnings(options, volume);
+}
+
+/// A call is slow, and has not hung, while the SSD is given commands, each of which has a deadline.
+/// What a GPU does meanwhile is not seen from here: a turn of it may last as long as its clients
+/// wait for an answer.
+Heart::Sign sign_of_life(const host::VolumeState& volume, const host::ChannelServer& channels) {
+  if (!volume.backend().is_host()) {
+    constexpr std::chrono::nanoseconds kLongest{host::ChannelClient::kAnswerTimeoutNs};
+    return {[&channels] { return channels.progress(); },
+            std::chrono::duration_cast<std::chrono::milliseconds>(kLongest)};
+  }
+  return {[&] { return channels.progress() + volume.commands_issued(); }, {}};
+}
+
+/// Each client takes up to five, and a session of Linux's gives 1,024 unless asked for more.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /// What the keeper has claimed is this process's as well.
@@ -67,6 +92,8 @@ int work(const Options& options) {
   const ssd::Descriptor keeper(kKeeperDescriptor);
   const ssd::Descriptor stop = host::make_bell();
   inherit_claims(options);
+  raise_descriptor_limit();
+  Heart heart(keeper);
   MountOptions mount;
   mount.backend = options.backend;
   mount.read_only = false;
@@ -85,18 +112,20 @@ int work(const Options& options) {
     serving.channels_max = options.clients_max;
     host::ChannelServer channels(host::served(*volume), serving);
     host::ControlDesk desk(*volume, channels, [&stop] { host::ring_bell(stop); });
-    const host::SocketServer server(channels, listening,
-                                    [&desk](const host::Question& question, const auto& who) {
-                                      return desk.answer(question, who);
-                                    });
+    host::SocketServer server(channels, listening,
+                              [&desk](const host::Question& question, const auto& who) {
+                                return desk.answer(question, who);
+                              });
     std::optional<host::MetricsServer> metrics;
     if (!options.metrics.empty()) {
       metrics.emplace(host::listen_for_metrics(options.metrics),
                       [&] { return metrics_of(*volume, channels); });
     }
-    const char ready = 1;
-    if (::write(keeper.get(), &ready, 1) == 1) {
-      wait_for_end(options, *volume, signals, keeper, stop);
+    {
+      const Heart::Judged judged(heart, sign_of_life(*volume, channels));
+      if (tell_keeper(keeper, Word::kServing)) {
+        wait_for_end(options, *volume, signals, keeper, stop);
+      }
     }
   }
   tell_warnings(options, *volume);

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "daemon/options.h"
 #include "ssd/system_failure.h"
@@ -96,6 +97,17 @@ WorkerProcess::~WorkerProcess() {
 
 void WorkerProcess::signal(int number) {
   if (pid_ > 0) (void)::kill(pid_, number);
+}
+
+bool WorkerProcess::is_traced() const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string word; status >> word;) {
+    if (word != "TracerPid:") continue;
+    pid_t tracer = 0;
+    status >> tracer;
+    return tracer != 0;
+  }
+  return false;
 }
 
 int WorkerProcess::reap() {

@@ -23,10 +23,12 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// A byte comes when it serves; hangs up when it has gone.
+  /// What it says (keeper_line.h); hangs up when it has gone.
   const ssd::Descriptor& connection() const { return connection_; }
   /// Asks it to end, or ends it at once.
   void signal(int number);
+  /// Whether a debugger has it, which may have stopped it.
+  bool is_traced() const;
   /// Waits for its end, which it has come to: a status as of wait(2).
   int reap();
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "host/image/fsck_for_test.h"
 #include "host/serve/control.h"
 #include "host/serve/socket.h"
+#include "ssd/descriptor.h"
 
 namespace gofs::daemon_test {
 
@@ -54,20 +56,31 @@ class Daemon {
     return comes_true([&] { return said().find(words) != std::string::npos; });
   }
 
+  static std::string built(const std::string& program) {
+    return std::string(std::getenv("GOFS_BUILD_DIR")) + "/" + program;
+  }
   void start(std::vector<std::string> words = {}, const std::string& volume = {}) {
     words.insert(words.begin(), {volume.empty() ? image() : volume, "--socket", socket()});
-    ssd::ChildCommand command{
-        std::string(std::getenv("GOFS_BUILD_DIR")) + "/src/daemon/gofsd", words, {}, -1};
-    const int log = ::open(log_.path().c_str(), O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC);
-    command.output = log;
+    start_as({built("src/daemon/gofsd"), words, {}, -1});
+  }
+  /// Another program, or what it says goes elsewhere.
+  void start_as(ssd::ChildCommand command) {
+    const ssd::Descriptor log = ssd::Descriptor::open(log_.path(), O_WRONLY | O_TRUNC | O_APPEND);
+    if (command.output < 0) command.output = log.get();
     keeper_ = std::make_unique<ssd::ChildProcess>(command);
-    ::close(log);
   }
   ssd::ChildProcess& keeper() { return *keeper_; }
 
-  host::ServerStatus status() const {
-    return host::unpacked<host::ServerStatus>(
-        host::ask_server(host::connect_at(socket()), {host::Ask::kStatus, {}}));
+  host::ServerStatus status() const { return host::status_of(host::connect_at(socket())); }
+  /// Whether one serves that is not the process `former`.
+  bool is_served_by_another(int32_t former) const {
+    return comes_true([&] {
+      try {
+        return status().pid != former;
+      } catch (const std::system_error&) {
+        return false;
+      }
+    });
   }
   /// One that has served for some time: after one that dies at once the keeper pauses.
   void kill_worker() const {

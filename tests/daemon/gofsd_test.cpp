@@ -3,7 +3,13 @@
 // The program gofsd: its keeper, workers that are killed, its ends, the commands of gofs at its
 // socket, and what it refuses.
 #include <sys/file.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "daemon_for_test.hpp"
 #include "ssd/descriptor.h"
@@ -13,6 +19,15 @@ namespace {
 
 using cli_test::Answer;
 using cli_test::run_gofs;
+
+pid_t parent_of(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string word; status >> word;) {
+    pid_t parent = 0;
+    if (word == "PPid:" && status >> parent) return parent;
+  }
+  return 0;
+}
 
 TEST(Gofsd, commands_take_its_socket_for_a_volume) {
   Daemon daemon;
@@ -116,6 +131,132 @@ TEST(Gofsd, ends_by_a_signal_and_with_its_keeper) {
   ASSERT_TRUE(daemon.has_said("is served at"));
   EXPECT_TRUE(comes_true([&] { return bool(volume->stat("/kept")); })) << "the next one is found";
   daemon.stop();
+}
+
+TEST(Gofsd, a_worker_that_is_stopped_is_ended_and_another_takes_over) {
+  Daemon daemon;
+  daemon.start({"--hang", "5"});
+  ASSERT_TRUE(daemon.has_said("is served at"));
+  auto volume = Volume::attach(daemon.socket());
+  ASSERT_TRUE(volume);
+  const auto file = volume->open("/kept", O_RDWR | O_CREAT, 0600);
+  ASSERT_TRUE(file && volume->fsync(*file));
+  const int32_t stopped = daemon.status().pid;
+  ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
+  EXPECT_TRUE(daemon.has_said("the worker has given no sign of life for 5 s, and is ended"));
+  EXPECT_TRUE(daemon.has_said("is served again")) << daemon.said();
+  EXPECT_TRUE(comes_true([&] { return bool(volume->stat("/kept")); })) << "it attaches again";
+  EXPECT_EQ(volume->fsync(*file).error().code, ESTALE);
+  EXPECT_NE(daemon.status().pid, stopped);
+  daemon.stop();
+}
+
+TEST(Gofsd, a_worker_whose_threads_hang_is_ended_and_one_that_has_nothing_to_do_is_not) {
+  Daemon daemon;
+  const image::TemporaryPath hangs;
+  daemon.start_as({Daemon::built("tests/daemon/hanging_gofsd"),
+                   {daemon.image(), "--socket", daemon.socket(), "--hang", "5"},
+                   {"GOFS_HANG_FILE=" + hangs.path()},
+                   -1});
+  ASSERT_TRUE(daemon.has_said("is served at"));
+  auto volume = Volume::attach(daemon.socket());
+  ASSERT_TRUE(volume);
+  EXPECT_TRUE(volume->mkdir("/kept"));
+  EXPECT_TRUE(volume->sync());
+  const int32_t first = daemon.status().pid;
+  std::this_thread::sleep_for(std::chrono::seconds(6));
+  EXPECT_EQ(daemon.status().pid, first) << "it had nothing to do: " << daemon.said();
+  { std::ofstream(hangs.path()) << first; }
+  EXPECT_TRUE(daemon.has_said("the worker has given no sign of life for 5 s, and is ended"));
+  EXPECT_TRUE(daemon.has_said("was ended by signal 9 (Killed); another is started"));
+  EXPECT_TRUE(comes_true([&] { return bool(volume->stat("/kept")); })) << daemon.said();
+  daemon.stop();
+}
+
+TEST(Gofsd, a_worker_that_a_debugger_has_stopped_is_left_alone) {
+  Daemon daemon;
+  daemon.start({"--hang", "5"});
+  ASSERT_TRUE(daemon.has_said("is served at"));
+  const int32_t worker = daemon.status().pid;
+  std::vector<pid_t> threads;
+  for (const auto& one :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(worker) + "/task")) {
+    threads.push_back(std::stoi(one.path().filename()));
+  }
+  for (const pid_t thread : threads) {
+    if (::ptrace(PTRACE_SEIZE, thread, 0, 0) != 0) GTEST_SKIP() << "ptrace() is not allowed here";
+    ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, thread, 0, 0), 0);
+  }
+  EXPECT_TRUE(daemon.has_said("a debugger has the worker"));
+  for (const pid_t thread : threads) {
+    ASSERT_EQ(::waitpid(thread, nullptr, __WALL), thread);
+    ASSERT_EQ(::ptrace(PTRACE_DETACH, thread, 0, 0), 0);
+  }
+  EXPECT_EQ(daemon.status().pid, worker);
+  daemon.stop();
+}
+
+TEST(Gofsd, goes_on_where_nobody_reads_what_it_says) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ssd::Descriptor reads(ends[0]);
+  const ssd::Descriptor writes(ends[1]);
+  // It is full.
+  const std::string page(4096, '.');
+  ASSERT_EQ(::fcntl(writes.get(), F_SETFL, O_NONBLOCK), 0);
+  while (::write(writes.get(), page.data(), page.size()) > 0) {
+  }
+  ASSERT_EQ(::fcntl(writes.get(), F_SETFL, 0), 0);
+  Daemon daemon;
+  daemon.start_as({Daemon::built("src/daemon/gofsd"),
+                   {daemon.image(), "--socket", daemon.socket()},
+                   {},
+                   writes.get()});
+  ASSERT_TRUE(daemon.is_served_by_another(0));
+  const int32_t first = daemon.status().pid;
+  daemon.kill_worker();
+  EXPECT_TRUE(daemon.is_served_by_another(first));
+  reads = ssd::Descriptor();
+  const int32_t second = daemon.status().pid;
+  daemon.kill_worker();
+  EXPECT_TRUE(daemon.is_served_by_another(second));
+  daemon.stop();
+}
+
+TEST(Gofsd, tries_again_where_no_worker_can_be_started) {
+  Daemon daemon;
+  daemon.start();
+  ASSERT_TRUE(daemon.has_said("is served at"));
+  const int32_t first = daemon.status().pid;
+  const pid_t keeper = parent_of(first);
+  rlimit before{};
+  ASSERT_EQ(::prlimit(keeper, RLIMIT_NOFILE, nullptr, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::prlimit(keeper, RLIMIT_NOFILE, &none, nullptr), 0);
+  daemon.kill_worker();
+  EXPECT_TRUE(daemon.has_said("no worker can be started, which is tried again"));
+  ASSERT_EQ(::prlimit(keeper, RLIMIT_NOFILE, &before, nullptr), 0);
+  EXPECT_TRUE(daemon.has_said("is served again")) << daemon.said();
+  EXPECT_TRUE(daemon.is_served_by_another(first));
+  daemon.stop();
+}
+
+TEST(Gofsd, takes_more_clients_than_a_session_has_descriptors_for) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{256, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  Daemon daemon;
+  daemon.start({"--clients", "200"});
+  const rlimit many{before.rlim_max, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &many), 0);
+  ASSERT_TRUE(daemon.has_said("is served at"));
+  std::vector<host::ChannelEnds> clients;
+  for (int i = 0; i < 150; ++i) clients.push_back(host::attach_at(daemon.socket()));
+  EXPECT_GE(daemon.status().clients.size(), 151u);
+  clients.clear();
+  daemon.stop();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(Gofsd, drains) {

@@ -153,13 +153,16 @@ void ChannelServer::work(Servant& servant) {
   using End = Servant::End;
   while (simt::load_relaxed(words_[0].ending) == 0) {
     End end = servant.serve(idle_ns());
+    looks_.fetch_add(1, std::memory_order_relaxed);
     if (end == End::kTurn) continue;
     if (end == End::kFailed) break;
     tell_sleep(+1);
     // Who has published a request without seeing that we sleep has done so before: we see it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    do end = servant.serve(0);
-    while (end == End::kTurn);
+    do {
+      end = servant.serve(0);
+      looks_.fetch_add(1, std::memory_order_relaxed);
+    } while (end == End::kTurn);
     if (end == End::kRest) sleep();
     tell_sleep(-1);
     if (end == End::kFailed) break;
@@ -387,6 +390,14 @@ ServerStatus ChannelServer::status() {
     status.clients.push_back({i, who.uid, who.gid, client.pid, calls_[i], client.leaves});
   }
   return status;
+}
+
+uint64_t ChannelServer::progress() const {
+  uint64_t progress = looks_.load(std::memory_order_relaxed);
+  if (!served_.backend->is_host()) return progress;
+  const uint32_t* const words = slot_words_.data();
+  for (size_t i = 0; i < slot_words_.size(); ++i) progress += simt::load_relaxed(words[i]);
+  return progress;
 }
 
 uint32_t ChannelServer::open_channels() {

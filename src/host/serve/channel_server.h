@@ -78,6 +78,11 @@ class ChannelServer {
   /// Both, after a wait for its calls. How many descriptors were open.
   uint32_t close(uint32_t number);
 
+  /// What changes while calls are taken and answered, and whenever a thread of the server's has
+  /// looked for calls, which it does each `sleep_ms` at least. Of a GPU's calls it says nothing but
+  /// that a turn is over. From any thread; waits for nothing.
+  uint64_t progress() const;
+
   uint32_t channels_max() const { return options_.channels_max; }
   /// Channels that are open.
   uint32_t open_channels();
@@ -128,6 +133,7 @@ class ChannelServer {
   uint32_t sleeping_ = 0;                         // threads
   std::atomic<uint32_t> for_kernels_{0};          // of these; by any thread
   bool draining_ = false;
+  std::atomic<uint64_t> looks_{0};  // of threads, that are over
   std::vector<std::thread> threads_;
 };
 

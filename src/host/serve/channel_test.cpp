@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "host/serve/channel_server.h"
+#include "host/serve/serve_bodies.h"
 #include "host/serve/served_volume_for_test.h"
 
 namespace gofs::host {
@@ -519,6 +520,54 @@ ChannelEnds unserved_channel(uint32_t depth) {
   ChannelEnds ends{SharedMemory::make("gofs channel", head.bytes), make_bell(), {}};
   std::memcpy(ends.memory.data(), &head, sizeof(head));
   return ends;
+}
+
+using ProgressTest = ServedVolumeTest;
+
+/// Whether it does, within a time that nothing here takes.
+bool changes(const ChannelServer& server, uint64_t before) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (server.progress() == before) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+TEST_F(ProgressTest, it_stands_still_where_all_threads_hang_and_not_where_they_rest) {
+  constexpr uint32_t kThreads = 2;
+  std::atomic<bool> hangs{false};
+  std::atomic<uint32_t> hanging{0};
+  ServedFilesystem served_here = served(*volume_);
+  served_here.run = [&, run = served_here.run](const kernels::Body& body, const kernels::Grid& grid,
+                                               void* params) {
+    if (&body == &kernels::bodies::kServe && hangs) {
+      ++hanging;
+      while (hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return run(body, grid, params);
+  };
+  const ChannelServer server(served_here, {.threads = kThreads, .sleep_ms = 1});
+  EXPECT_TRUE(changes(server, server.progress())) << "they look again and again";
+  hangs = true;
+  while (hanging != kThreads) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const uint64_t before = server.progress();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(server.progress(), before);
+  hangs = false;
+  EXPECT_TRUE(changes(server, before));
+}
+
+TEST_F(ProgressTest, a_thread_that_always_has_calls_makes_progress_by_them) {
+  std::optional<ChannelServer> server;
+  server.emplace(served(*volume_), ChannelServerOptions{.threads = 1});
+  Client client(server, 0);
+  const std::string root = "/";
+  std::vector<CallRequest> calls(1'000, {.verb = Verb::kAccess, .path = &root});
+  std::vector<CallAnswer> answers(calls.size());
+  const uint64_t before = server->progress();
+  client.channel().call_all(calls, answers);
+  EXPECT_GE(server->progress() - before, 2 * calls.size()) << "they were taken and answered";
 }
 
 TEST(ChannelClientTest, calls_that_are_never_answered_cost_a_slot_each_and_the_last_the_channel) {
