@@ -2,15 +2,14 @@
 //
 // gofs ctl SOCKET status|drain|stop: asks a server (gofsd) how it is, or to end.
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <system_error>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/text.h"
-#include "host/messages.h"
 #include "host/serve/control.h"
 #include "host/serve/socket.h"
 
@@ -47,23 +46,14 @@ void print_table(const host::ServerStatus& status) {
   }
 }
 
-/// Until the server has closed the connection: then all is durable, or its keeper says why not.
-void wait_for_end(const ssd::Descriptor& connection) {
-  pollfd waiting{connection.get(), POLLRDHUP, 0};
-  while (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
-  }
-}
-
 void ask(const Session& session, const CtlOptions& options) {
   const ssd::Descriptor connection = host::connect_at(session.volume);
   if (options.what == "status") {
-    const auto status =
-        host::unpacked<host::ServerStatus>(host::ask_server(connection, {host::Ask::kStatus, {}}));
+    const host::ServerStatus status = host::status_of(connection);
     return session.json ? print_json(status) : print_table(status);
   }
-  const bool stops = options.what == "stop";
+  const bool stops = options.what == "stop";  // the answer comes when all is durable
   (void)host::ask_server(connection, {stops ? host::Ask::kStop : host::Ask::kDrain, {}});
-  if (stops) wait_for_end(connection);
 }
 
 }  // namespace
@@ -72,7 +62,8 @@ void run_ctl(Session& session, const CtlOptions& options) {
   try {
     ask(session, options);
   } catch (const std::system_error& problem) {
-    throw Failure{session.volume + ": " + host::errno_words(problem.code().value())};
+    const std::string words = problem.what();
+    throw Failure{words.starts_with(session.volume) ? words : session.volume + ": " + words};
   }
 }
 

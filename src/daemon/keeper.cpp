@@ -196,6 +196,7 @@ class Keeper {
       Word word{};
       if (::read(worker.connection().get(), &word, 1) == 1) {
         silence.end();
+        ended.on_purpose = ended.on_purpose || word == Word::kEnding;
         if (word != Word::kServing) continue;
         ended.served = true;
         came_up = Clock::now();

@@ -12,6 +12,7 @@ namespace gofs::daemon {
 enum class Word : char {
   kServing = 1,  // the volume is mounted, and clients are taken
   kAlive = 2,    // heart.h
+  kEnding = 3,   // a client has asked for the end, however that turns out
 };
 
 /// Waits for nobody: a keeper that is stopped misses words. False: it was not said.

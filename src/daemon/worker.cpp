@@ -103,6 +103,7 @@ int work(const Options& options) {
   // A GPU's threads get their stacks when a kernel is launched for the first time, and CUDA may
   // wait until no kernel runs for that: clients' kernels would wait for ours meanwhile.
   if (!volume->backend().is_host()) (void)volume->call({.verb = request::Verb::kSync});
+  std::vector<ssd::Descriptor> waiting;  // for the answer to their question for the end
   {
     host::ChannelServerOptions serving;
     serving.threads = options.threads;
@@ -111,7 +112,10 @@ int work(const Options& options) {
     serving.on_failure = [&stop] { host::ring_bell(stop); };
     serving.channels_max = options.clients_max;
     host::ChannelServer channels(host::served(*volume), serving);
-    host::ControlDesk desk(*volume, channels, [&stop] { host::ring_bell(stop); });
+    host::ControlDesk desk(*volume, channels, [&] {
+      (void)tell_keeper(keeper, Word::kEnding);
+      host::ring_bell(stop);
+    });
     host::SocketServer server(channels, listening,
                               [&desk](const host::Question& question, const auto& who) {
                                 return desk.answer(question, who);
@@ -127,9 +131,15 @@ int work(const Options& options) {
         wait_for_end(options, *volume, signals, keeper, stop);
       }
     }
+    waiting = server.end();
   }
   tell_warnings(options, *volume);
-  cli::take(volume->unmount());
+  const auto unmounted = volume->unmount();
+  const host::Answer answer =
+      unmounted ? host::Answer{}
+                : host::Answer{unmounted.error().code, unmounted.error().message, {}};
+  for (const ssd::Descriptor& one : waiting) (void)host::send_control(one, host::packed(answer));
+  cli::take(unmounted);
   return 0;
 }
 

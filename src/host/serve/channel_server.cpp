@@ -379,7 +379,7 @@ void ChannelServer::count_calls() {
 
 ServerStatus ChannelServer::status() {
   const auto threads = static_cast<uint32_t>(threads_.size());
-  ServerStatus status{served_.name, ::getpid(), threads, false, {}};
+  ServerStatus status{served_.name, ::getpid(), threads, false, {}, 0};
   const std::lock_guard lock(mutex_);
   count_calls();
   status.draining = draining_;

@@ -42,4 +42,17 @@ std::string ask_server(const ssd::Descriptor& connection, const Question& questi
   return ControlLine(connection).ask(question, descriptors);
 }
 
+ServerStatus status_of(const ssd::Descriptor& connection) {
+  ServerStatus all{};
+  std::vector<ClientStatus> clients;
+  do {
+    const uint32_t from = all.next;
+    all = unpacked<ServerStatus>(ask_server(connection, {Ask::kStatus, {}, from}));
+    if (all.next != 0 && all.next <= from) ssd::fail_with(EPROTO, "a status without an end");
+    clients.insert(clients.end(), all.clients.begin(), all.clients.end());
+  } while (all.next != 0);
+  all.clients = std::move(clients);
+  return all;
+}
+
 }  // namespace gofs::host

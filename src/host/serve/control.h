@@ -20,18 +20,19 @@ namespace gofs::host {
 /// The last three are for root and for the user of the server; EPERM.
 enum class Ask : uint32_t {
   kInfo,    // -> ServedInfo
-  kStatus,  // -> ServerStatus
+  kStatus,  // -> ServerStatus, a part of it: status_of()
   // -> KernelRing, with its memory: a second channel of the client's own, in the place of one that
   // it had; EBUSY where calls are under way there.
   kForKernels,
   kCollectGarbage,  // CleaningOptions -> CleaningReport
   kDrain,           // from now on no new client is taken
-  kStop,            // all clients are ended, and the volume is unmounted
+  kStop,            // all clients are ended; the answer comes when the volume is unmounted
 };
 
 struct Question {
   Ask ask;
   CleaningOptions cleaning;
+  uint32_t from = 0;  // of kStatus: the first channel
 };
 
 struct Answer {
@@ -67,8 +68,11 @@ struct ServerStatus {
   int32_t pid;
   uint32_t threads;
   bool draining;
-  std::vector<ClientStatus> clients;
+  std::vector<ClientStatus> clients;  // by their channels
+  uint32_t next = 0;                  // the first channel of the next part; 0: this is the last one
 };
+/// In a part are no more.
+inline constexpr size_t kClientsOfPart = 1024;
 
 /// No message has more bytes.
 inline constexpr size_t kControlBytesMax = 64 * 1024;
@@ -111,6 +115,9 @@ class ControlLine {
 std::string ask_server(const ssd::Descriptor& connection, const Question& question,
                        std::vector<ssd::Descriptor>* descriptors = nullptr);
 
+/// All parts of it: who comes or goes meanwhile may be missing. Throws as ControlLine::ask().
+ServerStatus status_of(const ssd::Descriptor& connection);
+
 template <typename Struct>
 std::string packed(const Struct& it) {
   Packer packer;
@@ -134,7 +141,7 @@ void fields(Archive& archive, CleaningOptions& it) {
 }
 template <typename Archive>
 void fields(Archive& archive, Question& it) {
-  archive(it.ask, it.cleaning);
+  archive(it.ask, it.cleaning, it.from);
 }
 template <typename Archive>
 void fields(Archive& archive, Answer& it) {
@@ -183,7 +190,7 @@ void fields(Archive& archive, ClientStatus& it) {
 }
 template <typename Archive>
 void fields(Archive& archive, ServerStatus& it) {
-  archive(it.volume, it.pid, it.threads, it.draining, it.clients);
+  archive(it.volume, it.pid, it.threads, it.draining, it.clients, it.next);
 }
 
 }  // namespace gofs::host

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include "host/messages.h"
 
@@ -14,6 +16,17 @@ namespace {
 bool is_for_all(Ask ask) { return ask == Ask::kInfo || ask == Ask::kStatus; }
 
 bool is_trusted(const vfs::Credentials& who) { return who.uid == 0 || who.uid == ::geteuid(); }
+
+/// The clients from channel `from` on, as many as a message has room for.
+ServerStatus part_of(ServerStatus status, uint32_t from) {
+  std::vector<ClientStatus>& clients = status.clients;
+  std::erase_if(clients, [from](const ClientStatus& one) { return one.channel < from; });
+  if (clients.size() > kClientsOfPart) {
+    status.next = clients[kClientsOfPart].channel;
+    clients.resize(kClientsOfPart);
+  }
+  return status;
+}
 
 }  // namespace
 
@@ -26,7 +39,7 @@ Expected<std::string> ControlDesk::find(const Question& question) {
                                volume_.cleaning_totals()});
     }
     case Ask::kStatus:
-      return packed(channels_.status());
+      return packed(part_of(channels_.status(), question.from));
     case Ask::kForKernels:  // which is the connection's business
       break;
     case Ask::kCollectGarbage: {

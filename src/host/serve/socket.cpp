@@ -82,6 +82,12 @@ void expect_free(const std::string& path) {
   if (error != ECONNREFUSED) ssd::fail_with(error, path);
 }
 
+/// 0: there is none.
+uint64_t inode_at(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
 ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
   expect_free(path);
   // It gets its name when it has its mode and listens.
@@ -106,9 +112,11 @@ ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
 }  // namespace
 
 ListeningSocket::ListeningSocket(std::string path, uint32_t mode)
-    : path_(std::move(path)), listening_(listen_at(path_, mode)) {}
+    : path_(std::move(path)), listening_(listen_at(path_, mode)), inode_(inode_at(path_)) {}
 
-ListeningSocket::~ListeningSocket() { (void)::unlink(path_.c_str()); }
+ListeningSocket::~ListeningSocket() {
+  if (inode_at(path_) == inode_) (void)::unlink(path_.c_str());
+}
 
 Peer peer_of(const ssd::Descriptor& connection) {
   ucred who{};

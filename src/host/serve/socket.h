@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "host/serve/channel_client.h"
@@ -13,7 +14,7 @@
 namespace gofs::host {
 
 /// Changes with every change of what is said there.
-inline constexpr uint32_t kGreetingVersion = 2;
+inline constexpr uint32_t kGreetingVersion = 3;
 
 /// The only message, from the server. With it come the descriptors of a channel, if `error` is 0.
 struct Greeting {
@@ -29,7 +30,7 @@ class ListeningSocket {
   /// A socket that is left there by a server that has ended is replaced. Throws std::system_error:
   /// EADDRINUSE where a server answers, EEXIST where something else has the name.
   ListeningSocket(std::string path, uint32_t mode);
-  /// Its name goes.
+  /// Its name goes, unless another one has it by now.
   ~ListeningSocket();
   ListeningSocket(const ListeningSocket&) = delete;
   ListeningSocket& operator=(const ListeningSocket&) = delete;
@@ -39,6 +40,7 @@ class ListeningSocket {
  private:
   const std::string path_;
   ssd::Descriptor listening_;
+  uint64_t inode_;  // of the name
 };
 
 /// Who is at the other end of a connection.

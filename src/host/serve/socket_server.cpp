@@ -68,13 +68,20 @@ void SocketServer::end_threads() {
   }
 }
 
-SocketServer::~SocketServer() {
+SocketServer::~SocketServer() { (void)end(); }
+
+std::vector<ssd::Descriptor> SocketServer::end() {
   end_threads();
   while (!connections_.empty()) end_client(connections_.begin()->first);
   for (const Leaving& leaving : leaving_) {
     if (leaving.for_kernels) (void)channels_.close(*leaving.for_kernels);
     (void)channels_.close(leaving.channel);
   }
+  leaving_.clear();
+  std::vector<ssd::Descriptor> waiting;
+  for (const auto& one : stopping_) waiting.push_back(std::move(one->descriptor));
+  stopping_.clear();
+  return waiting;
 }
 
 void SocketServer::run() {
@@ -98,28 +105,35 @@ void SocketServer::take_client() {
   }
   const uint32_t mark = mark_of(descriptor);
   try {
-    const Peer peer = peer_of(descriptor);
-    auto opened = channels_.open({peer.credentials, peer.pid});
-    const int error = opened ? 0 : opened.error().code;
-    auto connection = std::make_shared<Connection>();
-    connection->who = peer.credentials;
-    if (opened) connection->channel = opened->number;
-    const bool may_stay = opened || connections_.size() < channels_.channels_max() + kAskingMax;
-    const bool there = greet(descriptor, opened ? &opened->ends : nullptr, error);
-    connection->descriptor = std::move(descriptor);
+    // It is known before it has anything: whatever fails, end_client() ends all of it.
+    const auto connection = std::make_shared<Connection>();
     connections_.emplace(mark, connection);
-    if (there && may_stay) {
-      events_.add(connection->descriptor, mark);
-    } else {
-      end_client(mark);
+    connection->descriptor = std::move(descriptor);
+    if (!welcome(*connection)) end_client(mark);
+  } catch (const std::exception& problem) {
+    const auto* const refused = dynamic_cast<const std::system_error*>(&problem);
+    const auto found = connections_.find(mark);
+    if (found == connections_.end()) return;
+    if (!found->second->channel) {
+      (void)greet(found->second->descriptor, nullptr, refused ? refused->code().value() : ENOMEM);
     }
-  } catch (const std::system_error& problem) {
-    if (connections_.contains(mark)) {
-      end_client(mark);
-    } else {
-      (void)greet(descriptor, nullptr, problem.code().value());
-    }
+    end_client(mark);
   }
+}
+
+/// Opens its channel, and waits for its questions. False: it is not to stay. Throws
+/// std::system_error, std::bad_alloc.
+bool SocketServer::welcome(Connection& connection) {
+  const Peer peer = peer_of(connection.descriptor);
+  connection.who = peer.credentials;
+  const auto opened = channels_.open({peer.credentials, peer.pid});
+  if (opened) connection.channel = opened->number;
+  const bool may_stay = opened || connections_.size() <= channels_.channels_max() + kAskingMax;
+  const bool there = greet(connection.descriptor, opened ? &opened->ends : nullptr,
+                           opened ? 0 : opened.error().code);
+  if (!there || !may_stay) return false;
+  events_.add(connection.descriptor, mark_of(connection.descriptor));
+  return true;
 }
 
 /// It asks something, or has hung up. Who does not wait for his answer is no client of ours.
@@ -127,12 +141,12 @@ void SocketServer::hear(uint32_t mark) {
   const auto found = connections_.find(mark);
   if (found == connections_.end()) return;
   const std::shared_ptr<Connection>& connection = found->second;
-  const std::string bytes = receive_control(connection->descriptor);
-  if (bytes.empty() || connection->asks.exchange(true)) {
-    end_client(mark);
-    return;
-  }
   try {
+    const std::string bytes = receive_control(connection->descriptor);
+    if (bytes.empty() || connection->asks.exchange(true)) {
+      end_client(mark);
+      return;
+    }
     const Question question = unpacked<Question>(bytes);
     const std::lock_guard lock(mutex_);
     asked_.push_back({connection, question});
@@ -150,18 +164,32 @@ void SocketServer::answer_all() {
     const Asked asked = std::move(asked_.front());
     asked_.pop_front();
     lock.unlock();
-    ssd::Descriptor memory;
-    const Answer answer = asked.question.ask == Ask::kForKernels
-                              ? open_for_kernels(*asked.by, memory)
-                              : answer_by_(asked.question, asked.by->who);
-    asked.by->asks = false;  // before it can ask again
-    const int with[] = {memory.get()};
-    if (!send_answer(asked.by->descriptor, answer,
-                     memory.is_open() ? std::span<const int>(with) : std::span<const int>())) {
-      // It is ended then, rather than left waiting.
-      (void)::shutdown(asked.by->descriptor.get(), SHUT_RDWR);
+    bool answered = false;
+    try {
+      answered = answer(asked);
+    } catch (const std::exception&) {  // there is no memory
     }
+    // It is ended then, rather than left waiting.
+    if (!answered) (void)::shutdown(asked.by->descriptor.get(), SHUT_RDWR);
   }
+}
+
+/// Whether it has an answer, or will have one at the end that it has asked for.
+bool SocketServer::answer(const Asked& asked) {
+  ssd::Descriptor memory;
+  const Answer answer = asked.question.ask == Ask::kForKernels
+                            ? open_for_kernels(*asked.by, memory)
+                            : answer_by_(asked.question, asked.by->who);
+  if (asked.question.ask == Ask::kStop && answer.error == 0) {
+    const std::lock_guard lock(mutex_);
+    stopping_.push_back(asked.by);
+    asked.by->stops = true;
+    return true;
+  }
+  asked.by->asks = false;  // before it can ask again
+  const int with[] = {memory.get()};
+  return send_answer(asked.by->descriptor, answer,
+                     memory.is_open() ? std::span<const int>(with) : std::span<const int>());
 }
 
 /// A client has one such channel: each takes memory of the GPU. Who asks again could not use the
@@ -230,7 +258,7 @@ void SocketServer::end_client(uint32_t mark) {
   connections_.erase(found);
   events_.remove(connection->descriptor);
   // An answer under way still has the descriptor: the client is to see that it is over.
-  (void)::shutdown(connection->descriptor.get(), SHUT_RDWR);
+  if (!connection->stops) (void)::shutdown(connection->descriptor.get(), SHUT_RDWR);
   if (!connection->channel) return;
   std::optional<uint32_t> for_kernels;
   {

@@ -30,8 +30,10 @@ class SocketServer {
 
   /// `channels` outlives it; others may have the socket as well. Throws std::system_error.
   SocketServer(ChannelServer& channels, const ssd::Descriptor& listening, AnswerBy answer_by);
-  /// The clients go.
   ~SocketServer();
+  /// The clients go. The connections at which somebody has asked for the end and waits for the
+  /// answer. Called once at the most.
+  std::vector<ssd::Descriptor> end();
   SocketServer(const SocketServer&) = delete;
   SocketServer& operator=(const SocketServer&) = delete;
 
@@ -42,6 +44,7 @@ class SocketServer {
     vfs::Credentials who;
     std::optional<uint32_t> channel;
     std::atomic<bool> asks{false};
+    std::atomic<bool> stops{false};       // it has asked for the end, and waits for it
     std::mutex mutex;                     // of these two
     std::optional<uint32_t> for_kernels;  // its second channel
     bool ended = false;
@@ -52,9 +55,16 @@ class SocketServer {
     uint32_t channel;
   };
 
+  struct Asked {
+    std::shared_ptr<Connection> by;
+    Question question;
+  };
+
   void end_threads();
+  bool answer(const Asked& asked);
   void run();
   void take_client();
+  bool welcome(Connection& connection);
   void hear(uint32_t mark);
   void end_client(uint32_t mark);
   bool has_left(Leaving& leaving);
@@ -71,15 +81,12 @@ class SocketServer {
   // Of the thread:
   std::map<uint32_t, std::shared_ptr<Connection>> connections_;
 
-  struct Asked {
-    std::shared_ptr<Connection> by;
-    Question question;
-  };
   std::mutex mutex_;  // of these
   std::condition_variable has_asked_;
   std::deque<Asked> asked_;
   std::condition_variable has_leaving_;
   std::vector<Leaving> leaving_;
+  std::vector<std::shared_ptr<Connection>> stopping_;
   bool ending_ = false;
 
   std::thread thread_;

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -234,8 +235,43 @@ TEST_F(SocketTest, whoever_has_attached_may_ask_and_only_the_trusted_may_stop_it
   }
   EXPECT_EQ(desk_.answer({static_cast<Ask>(77), {}}, {}).error, EINVAL);
   EXPECT_FALSE(asked_to_stop_);
-  (void)ask_server(ends.connection, {Ask::kStop, {}});
-  EXPECT_TRUE(asked_to_stop_);
+}
+
+TEST_F(SocketTest, who_asks_for_the_end_is_answered_when_all_is_over) {
+  const ssd::Descriptor connection = connect_at(path_);
+  ASSERT_TRUE(send_control(connection, packed(Question{Ask::kStop, {}})));
+  EXPECT_TRUE(comes_true([&] { return asked_to_stop_.load(); }));
+  const std::vector<ssd::Descriptor> waiting = server_->end();
+  ASSERT_EQ(waiting.size(), 1u);
+  pollfd look{connection.get(), POLLIN | POLLRDHUP, 0};
+  EXPECT_EQ(::poll(&look, 1, 0), 0) << "the volume is not unmounted yet";
+  ASSERT_TRUE(send_control(waiting[0], packed(Answer{EIO, "it was not", {}})));
+  EXPECT_EQ(unpacked<Answer>(receive_control(connection)).error, EIO);
+}
+
+TEST_F(SocketTest, any_number_of_clients_is_told_of_in_parts) {
+  constexpr uint32_t kClients = 2'700;  // more than a message has room for
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_max < 3 * kClients) GTEST_SKIP() << "there are too few descriptors";
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  end();
+  channels_.emplace(served(*volume_), ChannelServerOptions{.channels_max = kClients + 1,
+                                                           .depth = serve::kRingDepthMin,
+                                                           .part_bytes = 4096});
+  serve();
+  for (uint32_t i = 0; i < kClients; ++i) ASSERT_TRUE(channels_->open({{}, 1}));
+  const ServerStatus status = status_of(connect_at(path_));
+  ASSERT_EQ(status.clients.size(), kClients + 1);
+  for (uint32_t i = 0; i <= kClients; ++i) EXPECT_EQ(status.clients[i].channel, i);
+}
+
+TEST_F(SocketTest, a_server_that_goes_leaves_the_name_to_one_that_has_it_by_now) {
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  const ListeningSocket another(path_, 0600);
+  end();
+  EXPECT_EQ(::access(path_.c_str(), F_OK), 0);
 }
 
 TEST_F(SocketTest, who_comes_does_not_wait_while_what_another_has_left_open_is_closed) {
