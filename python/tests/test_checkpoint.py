@@ -266,12 +266,14 @@ def test_the_checkpoint_of_before_is_there_until_the_end(
     dcp.save([old], [to])
     results, _, metadata = dcp.begin_save([new], [to])
     assert_same(loaded(), old)
-    volume.write("/checkpoint/notes.txt", b"of the user")
+    of_user = ["notes.txt", "__mine.safetensors", "__0_model.safetensors"]
+    for name in of_user:
+        volume.write(f"/checkpoint/{name}", b"of the user")
     to.finish(metadata, results)
     assert_same(loaded(), new)
     names = volume.listdir("/checkpoint")
-    assert len(names) == 3
-    assert "notes.txt" in names
+    assert len(names) == 2 + len(of_user)
+    assert set(of_user) < set(names)
 
 
 def test_a_save_that_fails_leaves_the_checkpoint_of_before(

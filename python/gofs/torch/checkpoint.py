@@ -18,6 +18,7 @@ import dataclasses
 import os
 import pickle
 import posixpath
+import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
 __all__ = ["GofsReader", "GofsWriter"]
 
 _METADATA = ".metadata"
+# What _file_of() gives; other files in the folder are the user's.
+_OF_RANK = re.compile(r"__\d+_[0-9a-f]{16}" + re.escape(SUFFIX), re.ASCII)
+
+
+def _file_of(rank: int, save_id: str) -> str:
+    return f"__{rank}_{save_id}{SUFFIX}"
 
 
 class _InFolder:
@@ -106,7 +113,7 @@ class GofsWriter(_InFolder, StorageWriter):
     def prepare_global_plan(self, plans: list[Any]) -> list[Any]:
         # Names are new in each save, so that nothing of the checkpoint that is there is written to.
         return [
-            dataclasses.replace(plan, storage_data=f"__{rank}_{self._save_id}{SUFFIX}")
+            dataclasses.replace(plan, storage_data=_file_of(rank, self._save_id))
             for rank, plan in enumerate(plans)
         ]
 
@@ -129,7 +136,7 @@ class GofsWriter(_InFolder, StorageWriter):
             pickle.dump(metadata, file)
         kept = {place["file"] for place in metadata.storage_data.values()}
         for name in self._volume.listdir(self._path):
-            is_old = name.startswith("__") and name.endswith(SUFFIX) and name not in kept
+            is_old = _OF_RANK.fullmatch(name) is not None and name not in kept
             if is_old or is_pending(name, _METADATA):
                 self._volume.unlink(self._name(name))
 
