@@ -332,19 +332,29 @@ def _dimensions(given: Any) -> int:
 
 
 def _read_header(file: File) -> Header:
+    text, size = read_header_text(file)
+    try:
+        return parse_header(text, size)
+    except SafetensorError as error:
+        raise SafetensorError(f"{os.fsdecode(file.name)}: {error}") from None
+
+
+def read_header_text(file: File) -> tuple[bytes, int]:
+    """The header of an open file, which may say anything, and how many bytes the file has. Raises
+    SafetensorError where it has no header."""
     size = file.stat().st_size
     beginning = bytearray(min(size, _FIRST_BYTES))
     _fill(file, beginning, 0)
     try:
         count = header_bytes(bytes(beginning[:LENGTH_BYTES]), size)
-        text = beginning[LENGTH_BYTES : LENGTH_BYTES + count]
-        if len(text) < count:
-            rest = bytearray(count - len(text))
-            _fill(file, rest, LENGTH_BYTES + len(text))
-            text += rest
-        return parse_header(bytes(text), size)
     except SafetensorError as error:
         raise SafetensorError(f"{os.fsdecode(file.name)}: {error}") from None
+    text = beginning[LENGTH_BYTES : LENGTH_BYTES + count]
+    if len(text) < count:
+        rest = bytearray(count - len(text))
+        _fill(file, rest, LENGTH_BYTES + len(text))
+        text += rest
+    return bytes(text), size
 
 
 def _fill(file: File, buffer: bytearray, offset: int) -> None:

@@ -215,8 +215,29 @@ def test_parts_of_a_matrix_are_read_to_the_gpu(volume: gofs.Volume) -> None:
         assert torch.equal(file.get_slice("narrow")[::-1], narrow.flip(0))
 
 
+def test_fastsafetensors_loads_to_the_gpu(volume: gofs.Volume) -> None:
+    loaders = pytest.importorskip("gofs.fastsafetensors", exc_type=ImportError)
+    from gofs.safetensors import save_file
+
+    tensors = {
+        "a": torch.randn(1000, 1001, device="cuda"),
+        "b": torch.randn(77, device="cuda").to(torch.bfloat16),
+        "c": torch.arange(5, device="cuda"),
+    }
+    save_file(volume, tensors, "/model.safetensors")
+    loader = loaders.GofsFileLoader(volume, device="cuda:0")
+    loader.add_filenames({0: ["/model.safetensors"]})
+    loaded = loader.copy_files_to_device()
+    found = {name: loaded.get_tensor(name) for name in tensors}
+    loaded.close()
+    loader.close()
+    for name, tensor in tensors.items():
+        assert found[name].is_cuda
+        assert torch.equal(found[name], tensor)
+
+
 def test_features_of_a_graph_are_on_the_gpu(volume: gofs.Volume) -> None:
-    pyg = pytest.importorskip("gofs.torch.pyg")
+    pyg = pytest.importorskip("gofs.torch.pyg", exc_type=ImportError)
     values = torch.randn(10_000, 128, device="cuda")
     store = pyg.GofsFeatureStore(volume, "/graph", device="cuda")
     store.put_tensor(values, "paper", "x", None)
