@@ -86,7 +86,9 @@ Expected<std::unique_ptr<AttachedVolume>> AttachedVolume::attach(const std::stri
   } catch (const std::system_error& problem) {
     const int error = problem.code().value();
     if (error == EAGAIN) return make_error(error, path, "as many clients are there as can be");
-    return make_error(error, path, "no server can be attached to: " + errno_words(error));
+    // Whose message says what is there instead.
+    const std::string words = error == EPROTO ? problem.what() : errno_words(error);
+    return make_error(error, path, "no server can be attached to: " + words);
   } catch (const std::bad_alloc&) {
     return make_error(ENOMEM, path);
   }

@@ -16,12 +16,14 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gofs/volume.hpp"
 #include "host/serve/control_desk.h"
+#include "host/serve/message.h"
 #include "host/serve/served_volume_for_test.h"
 #include "host/serve/socket_server.h"
 
@@ -231,6 +233,20 @@ TEST_F(AttachedVolumeTest, no_server_is_an_error_that_says_so) {
   listening_.reset();
   EXPECT_EQ(Volume::attach(path_).error().message,
             path_ + ": no server can be attached to: No such file or directory");
+}
+
+TEST_F(AttachedVolumeTest, a_server_of_another_version_is_an_error_that_says_so) {
+  server_.reset();
+  std::optional<Error> error;
+  std::thread attaching([&] { error = Volume::attach(path_).error(); });
+  const ssd::Descriptor connection = take_connection();
+  const Greeting greeting{kGreetingMagic, kGreetingVersion + 1, 0};
+  EXPECT_TRUE(send_message(connection,
+                           std::span(reinterpret_cast<const char*>(&greeting), sizeof(greeting))));
+  attaching.join();
+  EXPECT_EQ(error->code, EPROTO);
+  EXPECT_NE(error->message.find("no server of this version of GoFS"), std::string::npos)
+      << error->message;
 }
 
 TEST_F(AttachedVolumeTest, the_next_server_is_attached_to_and_what_was_open_is_stale) {
