@@ -59,6 +59,16 @@ def test_it_says_where_things_are() -> None:
     assert "--cmake-dir" in nothing.stderr
 
 
+def test_the_script_gofs_config_has_the_same_options() -> None:
+    script = pathlib.Path(sys.executable).parent / "gofs-config"
+    options = ("--cflags", "--libs", "--include-dir", "--lib-dir", "--cmake-dir")
+    for some in (*((option,) for option in options), options, ("--version",)):
+        assert run(script, *some).strip() == answer(*some)
+    nothing = subprocess.run([script], check=False, capture_output=True, text=True, timeout=60)
+    assert nothing.returncode == 2
+    assert "--cmake-dir" in nothing.stderr
+
+
 def test_there_is_one_library_which_the_module_uses_as_well() -> None:
     maps = pathlib.Path("/proc/self/maps").read_text()
     loaded = {line.split()[-1] for line in maps.splitlines() if "libgofs" in line}
