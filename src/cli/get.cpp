@@ -47,7 +47,9 @@ class Contents {
   Contents(Volume& volume, host::Tree& tree)
       : volume_(volume), tree_(tree), chunk_(kCopyChunkBytes) {}
 
-  void copy(const host::TreeEntry& entry, OutputFile& file) {
+  /// Whether all is there that the file had when it was looked at. Where it has become shorter
+  /// meanwhile, as another client of a server may make it, what is left of it is.
+  bool copy(const host::TreeEntry& entry, OutputFile& file) {
     const int fd = take_object(tree_.open(entry));
     const struct Closer {
       host::Tree& tree;
@@ -63,7 +65,9 @@ class Contents {
       done_bytes_ += hole - offset;
       offset = hole;
     }
-    file.finish(size);
+    const uint64_t left = take_object(volume_.fstat(fd)).size_bytes;
+    file.finish(std::min(size, left));
+    return left >= size;
   }
 
   void show(Progress* progress) { progress_ = progress; }
@@ -163,6 +167,9 @@ class Getter {
     if (progress_ != nullptr) progress_->clear();
     report(session_, message);
   }
+  void fail_as_shorter(const host::TreeEntry& entry) {
+    fail(entry.path + ": has become shorter while it was read");
+  }
   void warn(const std::string& message) {
     if (progress_ != nullptr) progress_->clear();
     (void)tell(message);
@@ -174,10 +181,11 @@ class Getter {
     GetTarget target = find_get_target(host_path, source, storage_);
     if (target.stream) {
       OutputStream stream(std::move(*target.stream), host_path);
-      contents_.copy(top, stream);
+      const bool is_whole = contents_.copy(top, stream);
       if (target.takes_attributes) {
         attributes_.restore({stream.descriptor(), false, false, host_path}, top);
       }
+      if (!is_whole) fail_as_shorter(top);
       return;
     }
     const HostDirectories::Id within = host_.add(target.place.directory);
@@ -233,11 +241,12 @@ class Getter {
     const std::string path = host_.path(within, name);
     NewHostFile file(host_.descriptor(within), path);
     if (!file.make()) fail_with_errno(path);
-    contents_.copy(entry, file);
+    const bool is_whole = contents_.copy(entry, file);
     attributes_.restore({file.descriptor(), false, true, path}, entry);
     note_first(entry, within, name, file.descriptor());
     look_at_place(within, name, true);
     file.place(name);
+    if (!is_whole) fail_as_shorter(entry);
   }
 
   /// A symbolic link, a device or a FIFO.

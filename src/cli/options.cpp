@@ -17,6 +17,11 @@ std::string misnamed_volume(const std::string& text) {
   return specs ? std::string() : specs.error().message;
 }
 
+std::string misnamed_size(const std::string& text) {
+  if (host::parse_size(text)) return {};
+  return "'" + text + "' is no size, such as 4096, 64K or 1G";
+}
+
 int fail_usage(const CLI::App& app, const std::string& reason) {
   const std::string& name = app.get_name();
   const bool has_commands = app.get_require_subcommand_min() != 0;
@@ -52,7 +57,7 @@ CLI::Option* add_size_option(CLI::App& command, const std::string& name, uint64_
     target = *size;
     return true;
   };
-  return command.add_option(name, parse, description)->type_name("BYTES");
+  return command.add_option(name, parse, description)->check(misnamed_size)->type_name("BYTES");
 }
 
 void set_help_style(CLI::App& app) {

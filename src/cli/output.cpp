@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,12 +17,14 @@ std::string& buffer() {
   return text;
 }
 
-/// 0 or an errno.
+/// 0 or an errno. Waits for a reader, also where the descriptor does not block: it may be so by
+/// what another process has made of it.
 int write_to(int descriptor, const char* data, size_t bytes) noexcept {
   while (bytes != 0) {
     const ssize_t written = ::write(descriptor, data, bytes);
     if (written < 0) {
-      if (errno == EINTR) continue;
+      if (errno == EAGAIN) wait_for_room(descriptor);
+      if (errno == EINTR || errno == EAGAIN) continue;
       return errno;
     }
     data += written;
@@ -36,6 +39,13 @@ void write_all(const char* data, size_t bytes) {
 }
 
 }  // namespace
+
+void wait_for_room(int descriptor) noexcept {
+  const int error = errno;
+  pollfd wait{descriptor, POLLOUT, 0};
+  (void)::poll(&wait, 1, -1);
+  errno = error;
+}
 
 void print(std::string_view text) {
   buffer() += text;

@@ -15,6 +15,10 @@ struct OutputError {
   int error;  // errno of the write
 };
 
+/// After a write that answered EAGAIN, of a descriptor that does not block: returns when there may
+/// be room, or a signal came. Leaves errno as it is.
+void wait_for_room(int descriptor) noexcept;
+
 /// Throws OutputError, as does flush_output().
 void print(std::string_view text);
 /// For large amounts: past the buffer.

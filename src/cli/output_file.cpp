@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output_file.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "cli/interruption.h"
 #include "cli/objects.h"
+#include "cli/output.h"
 
 namespace gofs::cli {
 
@@ -30,8 +29,7 @@ void OutputStream::put(const uint8_t* data, uint64_t bytes) {
     stop_if_interrupted();
     const ssize_t done = ::write(descriptor_.get(), data, bytes);
     if (done < 0 && errno == EAGAIN) {
-      pollfd wait{descriptor_.get(), POLLOUT, 0};
-      (void)::poll(&wait, 1, -1);
+      wait_for_room(descriptor_.get());
       continue;
     }
     if (done < 0 && errno == EINTR) continue;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "run_gofs.h"
@@ -20,6 +21,63 @@ image::ToolAnswer shell(const std::string& words) {
 }
 
 class EdgesTest : public CopyTest {};
+
+/// What goes through a pipe, whose end to be written does not block.
+class PipeReader {
+ public:
+  PipeReader() {
+    EXPECT_EQ(::pipe2(ends_, O_CLOEXEC), 0);
+    EXPECT_EQ(::fcntl(ends_[1], F_SETFL, O_WRONLY | O_NONBLOCK), 0);
+    reader_ = std::thread([this] {
+      char part[4096];
+      for (ssize_t got = 0; (got = ::read(ends_[0], part, sizeof(part))) > 0;) {
+        all_.append(part, static_cast<size_t>(got));
+      }
+    });
+  }
+  ~PipeReader() {
+    if (reader_.joinable()) (void)all();
+    ::close(ends_[0]);
+  }
+  int end_to_write() const { return ends_[1]; }
+  /// When nobody writes any more.
+  std::string all() {
+    ::close(ends_[1]);
+    reader_.join();
+    return all_;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+  std::string all_;
+  std::thread reader_;
+};
+
+TEST_F(EdgesTest, an_output_that_does_not_block_gets_all_of_it) {
+  const image::TemporaryPath file;
+  const std::string text = [] {
+    std::string lines;
+    for (int i = 0; i < 50'000; ++i) lines += "line " + std::to_string(i) + "\n";
+    return lines;
+  }();
+  { std::ofstream(file.path(), std::ios::binary) << text; }
+  expect_fine("put", {file.path(), "/text"});
+  PipeReader reader;
+  const Answer answer = run_gofs({"cat", copy_.path(), "/text"}, reader.end_to_write());
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_EQ(answer.err, "");
+  EXPECT_TRUE(reader.all() == text);
+}
+
+TEST_F(EdgesTest, a_size_that_is_none_is_named) {
+  for (const char* size : {"5X", "", "-1", "100E", "1.5G"}) {
+    const Answer answer = run("truncate", {"/tiny", "--", size});
+    EXPECT_EQ(answer.status, 2) << size;
+    EXPECT_TRUE(answer.err.starts_with("gofs: SIZE: '" + std::string(size) +
+                                       "' is no size, such as 4096, 64K or 1G\n"))
+        << answer.err;
+  }
+}
 
 TEST_F(EdgesTest, messages_do_not_go_into_an_image_that_takes_a_closed_descriptor) {
   const std::string before = read_file(copy_.path()).substr(0, 3 * 4096);

@@ -273,6 +273,37 @@ TEST(Gofsd, drains) {
   daemon.stop();
 }
 
+TEST(Gofsd, says_of_a_file_that_another_client_makes_shorter_that_it_was_not_all_read) {
+  constexpr uint64_t kBytes = uint64_t{16} << 20;
+  constexpr uint64_t kLeft = uint64_t{9} << 20;  // more than is read at once
+  Daemon daemon;
+  daemon.start();
+  ASSERT_TRUE(daemon.has_said("is served at"));
+  auto volume = Volume::attach(daemon.socket());
+  ASSERT_TRUE(volume);
+  const auto fd = volume->open("/file", O_WRONLY | O_CREAT, 0600);
+  ASSERT_TRUE(fd);
+  const std::vector<char> ones(kBytes, 1);
+  ASSERT_TRUE(volume->pwrite(*fd, ones.data(), kBytes, 0));
+  const image::TemporaryPath pipe;
+  ::unlink(pipe.path().c_str());
+  ASSERT_EQ(::mkfifo(pipe.path().c_str(), 0600), 0);
+
+  Answer answer;
+  std::jthread get([&] { answer = run_gofs({"get", daemon.socket(), "/file", pipe.path()}); });
+  std::ifstream reader(pipe.path(), std::ios::binary);
+  EXPECT_EQ(reader.get(), 1);  // so get has looked at it, and waits for its reader
+  ASSERT_TRUE(volume->ftruncate(*fd, kLeft));
+  std::ostringstream rest;
+  rest << reader.rdbuf();
+  get.join();
+  EXPECT_EQ(rest.str().size() + 1, kLeft);
+  EXPECT_EQ(answer.err, "gofs: /file: has become shorter while it was read\n");
+  EXPECT_EQ(answer.status, 1);
+  ASSERT_TRUE(volume->close(*fd));
+  daemon.stop();
+}
+
 TEST(Gofsd, refuses_what_it_cannot_serve) {
   const auto refusal = [](Daemon& daemon) {
     EXPECT_TRUE(comes_true([&] { return !daemon.keeper().running(); }));
