@@ -155,7 +155,7 @@ class _Numpy:
             return self._numpy.dtype(getattr(importlib.import_module("ml_dtypes"), name))
         except (ImportError, AttributeError, TypeError):
             raise TypeError(
-                f"numpy has no type for {dtype}: install ml_dtypes, or use framework='pt'"
+                f"numpy has no type for {dtype}: install ml_dtypes, or take tensors of torch"
             ) from None
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from gofs._device import device_memory, settle
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from gofs._device import DeviceMemory
     from gofs._typing import Memory, Tensor
 
+
+# In the format of a buffer, as struct has it: T{<i:count:}.
+_FIELD_NAME = re.compile(r":[^:]*:")
 
 # Of memory of a GPU. Calls that move bytes do not come here with what CUDA has given.
 _UNREACHED = (
@@ -29,7 +33,7 @@ def memory_to_read(data: Memory) -> Buffer:
     """The bytes of what is to be written to a file, as an object with the buffer protocol.
 
     It keeps `data` alive, whose memory it is. Raises ValueError for a tensor whose bytes are on a
-    GPU, or do not follow each other.
+    GPU, or do not follow each other, and TypeError for an array of Python's objects.
     """
     return _memory_of(
         data, fills=False, elsewhere="write its .cpu()", strided="write its .contiguous()"
@@ -92,7 +96,10 @@ def _flat(memory: Buffer, *, strided: str) -> memoryview:
 
 
 def _memory_of(data: Memory, *, fills: bool, elsewhere: str, strided: str) -> Buffer:
-    if isinstance(data, (bytes, bytearray, memoryview)):
+    if isinstance(data, (bytes, bytearray)):
+        return data
+    _refuse_references(data)
+    if isinstance(data, memoryview):
         return data
     # Tensors of torch have no buffer protocol, and torch is not imported for them.
     if hasattr(data, "data_ptr"):
@@ -102,6 +109,24 @@ def _memory_of(data: Memory, *, fills: bool, elsewhere: str, strided: str) -> Bu
     if hasattr(data, "__dlpack_device__") and not _has_buffer(data):
         return _memory_of_dlpack(data, fills)
     return data
+
+
+def _refuse_references(data: Any) -> None:
+    """The bytes of references to objects say nothing in a file, and from there none may come."""
+    if hasattr(data, "__array_interface__"):
+        has_references = getattr(getattr(data, "dtype", None), "hasobject", False)
+    else:
+        has_references = "O" in _FIELD_NAME.sub("", _format_of(data))
+    if has_references:
+        raise TypeError("the buffer holds references to Python's objects: use pickle for these")
+
+
+def _format_of(data: Any) -> str:
+    try:
+        with memoryview(data) as view:
+            return view.format
+    except (TypeError, ValueError, BufferError):  # no buffer, or one that says nothing of it
+        return ""
 
 
 def _has_buffer(data: Any) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gofs import _core
+from gofs._stat import not_negative
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def mkfs(
         features: as mkfs.f2fs -O names them.
         overwrite: what the file or device holds; else FileExistsError.
     """
-    _core.mkfs(spec, size_bytes, label, list(features), overwrite)
+    _core.mkfs(spec, not_negative(size_bytes, spec), label, list(features), overwrite)
 
 
 def _nanoseconds(seconds: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import math
+import operator
 import os
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ BLOCK_BYTES = 4096
 
 # What TimeStamp::nanoseconds has for the present (kTimeNow).
 NOW = (0, 0x3FFFFFFF)
+
+_BYTES_MAX = 2**63 - 1
 
 
 def stat_result(stat: _core.Stat, device: int) -> os.stat_result:
@@ -82,7 +85,11 @@ def time_from_nanoseconds(nanoseconds: int) -> tuple[int, int]:
 
 
 def not_negative(number: int, path: AnyPath | None = None) -> int:
-    """The number, of bytes, as Linux takes it. Raises OSError (EINVAL), about `path`."""
+    """The number, of bytes, as Linux takes it. Raises OSError (EINVAL), about `path`, for one below
+    0, OverflowError for one from 2**63 on, and TypeError for what is no whole number."""
+    number = operator.index(number)
+    if number > _BYTES_MAX:
+        raise OverflowError(f"{number} bytes: Linux counts to 2**63 - 1")
     if number < 0:
         name = None if path is None else os.fspath(path)
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)

@@ -327,7 +327,8 @@ class Volume(Closing):
     ) -> int:
         """Makes a file of these bytes, or gives the file there is these contents; how many bytes.
 
-        With `sync` they are durable when this returns. Another reader may see a part of them.
+        With `sync` they are durable when this returns. Another reader may see a part of them, and a
+        part stays where it raises, as where the volume is full.
         Memory of the GPU is read in the order of `stream`, as by read_into().
         """
         memory = self._gpu_memory(data, fills=False)

@@ -113,6 +113,61 @@ def test_read_only_memory_is_written_from_and_not_filled(volume: gofs.Volume, ki
         file.readinto(memory)
 
 
+class Owner(ctypes.Structure):
+    _fields_ = (("number", ctypes.c_int), ("object", ctypes.py_object))
+
+
+REFERENCES: dict[str, Callable[[], Any]] = {
+    "numpy": lambda: numpy.array([object()]),
+    "numpy records": lambda: numpy.zeros(1, dtype=[("a", "<i4"), ("b", object)]),
+    "memoryview": lambda: memoryview(numpy.array([object()])),
+    "ctypes": lambda: (ctypes.py_object * 1)(object()),
+    "ctypes records": lambda: (Owner * 1)(),
+}
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+def test_memory_with_references_to_objects_is_refused(volume: gofs.Volume, kind: str) -> None:
+    memory = REFERENCES[kind]()
+    volume.write("/file", bytes(64))
+    with volume.open("/file", "r+b") as file:
+        for call in (
+            lambda: volume.write("/file", memory),
+            lambda: volume.write_many("/", {"other": memory}),
+            lambda: volume.write_ranges([("/file", 0, memory)]),
+            lambda: volume.read_into("/file", memory),
+            lambda: volume.read_ranges([("/file", 0, memory)]),
+            lambda: volume.read_many_into(["/file"], memory, [0, 1]),
+            lambda: file.write(memory),
+            lambda: file.pwrite(memory, 0),
+            lambda: file.readinto(memory),
+            lambda: file.pread(memory, 0),
+        ):
+            with pytest.raises(TypeError, match="references to Python's objects"):
+                call()
+    assert volume.read("/file") == bytes(64)
+    assert not volume.exists("/other")
+
+
+def test_offsets_are_whole_numbers_that_linux_has(volume: gofs.Volume) -> None:
+    volume.write("/file", DATA)
+    half: Any = 1.5
+    with pytest.raises(TypeError, match=r"^'float' object cannot be interpreted as an integer$"):
+        volume.read("/file", offset=half)
+    with pytest.raises(OverflowError, match=r"Linux counts to 2\*\*63 - 1$"):
+        volume.read("/file", offset=1 << 63)
+    with pytest.raises(OverflowError, match=r"Linux counts to 2\*\*63 - 1$"):
+        volume.read_into("/file", bytearray(1), offset=1 << 70)
+    assert volume.read("/file", offset=numpy.int64(4000)) == DATA[4000:]
+
+
+def test_a_field_whose_name_looks_like_a_type_is_none(volume: gofs.Volume) -> None:
+    class Named(ctypes.Structure):
+        _fields_ = (("O", ctypes.c_int),)
+
+    assert volume.write("/file", (Named * 2)(Named(1), Named(2))) == 8
+
+
 STRIDED: dict[str, Callable[[], Any]] = {
     "columns": lambda: numpy.zeros((64, 64), dtype=numpy.float32)[:, ::2],
     "transposed": lambda: numpy.zeros((64, 32), dtype=numpy.float32).T,

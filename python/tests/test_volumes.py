@@ -267,6 +267,12 @@ def test_mkfs_refuses_what_holds_something(image: pathlib.Path, tmp_path: pathli
     with pytest.raises(OSError) as small:
         gofs.mkfs(tmp_path / "small.img", 1 << 20)
     assert small.value.errno == errno.ENOSPC
+    with pytest.raises(OSError) as negative:
+        gofs.mkfs(tmp_path / "negative.img", -1)
+    assert negative.value.errno == errno.EINVAL
+    size: Any = "1G"
+    with pytest.raises(TypeError, match=r"^'str' object cannot be interpreted as an integer$"):
+        gofs.mkfs(tmp_path / "text.img", size)
     with pytest.raises(OSError, match="flying"):
         gofs.mkfs(tmp_path / "odd.img", 128 << 20, features=["flying"])
     assert not (tmp_path / "odd.img").exists()
