@@ -6,10 +6,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "classes.hpp"
+#include "gofs/command_times.hpp"
 #include "gofs/types.h"
 #include "gofs/volume.hpp"
 #include "path.hpp"
@@ -169,6 +171,29 @@ void define_statistics(nb::module_& module) {
       .def_ro("moved_blocks", &Statistics::moved_blocks, "By cleaning.");
 }
 
+void define_command_times(nb::module_& module) {
+  nb::class_<TimedCommands>(module, "TimedCommands", "NVMe commands of one kind that have ended.")
+      .def_prop_ro(
+          "counts",
+          [](const TimedCommands& timed) {
+            return std::vector<uint64_t>(std::begin(timed.counts), std::end(timed.counts));
+          },
+          "By how long each took. The first: up to 1 us; number i: more than 2**(i-1) and up to "
+          "2**i us; the last: all that took longer.")
+      .def_ro("total_ns", &TimedCommands::total_ns, "Of all of them.");
+  nb::class_<CommandTimes>(module, "CommandTimes",
+                           "How long NVMe commands have taken since the volume was mounted.")
+      .def_ro("ssds", &CommandTimes::ssds, "Whose commands are timed.")
+      .def_prop_ro(
+          "commands",
+          [](const CommandTimes& times) { return by_kind(times.kinds, kCommandKindNames); },
+          nb::for_getter(nb::sig("def commands(self) -> dict[str, TimedCommands]")),
+          "By kind: 'read', 'write', 'flush', 'deallocate'.")
+      .def_ro("busy_ns", &CommandTimes::busy_ns,
+              "While an SSD had a command under way; the sum over SSDs.")
+      .def_ro("under_way", &CommandTimes::under_way, "Commands, now.");
+}
+
 }  // namespace
 
 void define_reports(nb::module_& module) {
@@ -177,6 +202,7 @@ void define_reports(nb::module_& module) {
   define_memory(module);
   define_cleaning(module);
   define_statistics(module);
+  define_command_times(module);
 }
 
 }  // namespace gofs::python

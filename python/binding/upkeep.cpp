@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calls about a volume as a whole.
+#include <nanobind/stl/optional.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "classes.hpp"
+#include "gofs/command_times.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,6 +30,14 @@ struct OnVolume<call> {
 /// For a member of Volume that takes nothing.
 template <auto call>
 constexpr auto on_volume = &OnVolume<call>::method;
+
+/// None where no SSD of it is timed.
+std::optional<CommandTimes> command_times(MountedVolume& self) {
+  CommandTimes times =
+      take(self.call([](Volume& volume) { return gofs::command_times(volume); }), &self.name());
+  if (times.ssds == 0) return std::nullopt;
+  return times;
+}
 
 VolumeInfo info(MountedVolume& self) {
   return self.call([](Volume& volume) { return volume.info(); });
@@ -62,6 +74,7 @@ void define_upkeep(VolumeClass& volume) {
       .def("sync", on_volume<&Volume::sync>)
       .def("statfs", on_volume<&Volume::statfs>)
       .def("statistics", on_volume<&Volume::statistics>)
+      .def("command_times", &command_times)
       .def("memory", on_volume<&Volume::memory>)
       .def("info", &info)
       .def("warnings", &warnings, nb::sig("def warnings(self) -> list[str]"))

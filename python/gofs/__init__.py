@@ -18,11 +18,13 @@ from gofs._core import VERSION as __version__
 from gofs._core import (
     CachedPages,
     CleaningReport,
+    CommandTimes,
     LookupCounts,
     MemoryPart,
     MemoryReport,
     OutcomeCounts,
     Statistics,
+    TimedCommands,
     VolumeInfo,
 )
 from gofs._copying import Copied, copy
@@ -39,6 +41,7 @@ __all__ = [
     "RENAME_NOREPLACE",
     "CachedPages",
     "CleaningReport",
+    "CommandTimes",
     "Copied",
     "CorruptionError",
     "DirEntry",
@@ -50,6 +53,7 @@ __all__ = [
     "PackedFiles",
     "ScandirIterator",
     "Statistics",
+    "TimedCommands",
     "Transfer",
     "Volume",
     "VolumeInfo",

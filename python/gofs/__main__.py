@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     _top_command.add_arguments(commands.add_parser("top", help="show what goes on in a volume"))
     given = parser.parse_args(arguments)
     if given.command == "top":
-        return _top_command.top(given.volume, given.seconds)
+        return _top_command.top(given.volume, given.seconds, given.web)
     if not given.wanted:
         parser.error("say what is wanted: " + ", ".join([*options, "top"]))
     print(*given.wanted)

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m gofs top VOL`: see gofs.top."""
+"""`python -m gofs top VOL`: see gofs.top, and gofs._web for `--web`."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import sys
 from typing import TYPE_CHECKING
 
+from gofs._looks import look_at
 from gofs._mount_or_attach import mount_or_attach
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
+
+    from gofs._looks import Look
+
+    Show = Callable[[str, Callable[[], Look], float], int]
+
+WEB_ADDRESS = ":9467"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,25 +30,63 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=_interval, default=1.0, help="between two looks; 1 if not given"
     )
+    parser.add_argument(
+        "--web",
+        metavar="ADDRESS:PORT",
+        nargs="?",
+        const=WEB_ADDRESS,
+        help="a page for browsers instead of the terminal; "
+        f"{WEB_ADDRESS} if no address is given, which is of this machine alone",
+    )
 
 
-def top(volume: str, seconds: float) -> int:
+def top(volume: str, seconds: float, web: str | None = None) -> int:
     """The exit status; 1 after a message."""
     try:
-        from gofs.top import VolumeTop
+        show = _on_terminal() if web is None else _on_page(web)
+        mounted = mount_or_attach(volume)
     except ImportError as error:
         if not (error.name or "").startswith(("textual", "rich")):
             raise
         print("gofs: top needs textual: pip install 'gofs[top]'", file=sys.stderr)
         return 1
-    try:
-        mounted = mount_or_attach(volume)
     except (OSError, ValueError) as error:
         print(f"gofs: {error}", file=sys.stderr)
         return 1
     with mounted:
-        VolumeTop(volume, mounted.statistics, seconds).run()
-    return 0
+        return show(volume, functools.partial(look_at, mounted), seconds)
+
+
+def _on_terminal() -> Show:
+    from gofs.top import VolumeTop
+
+    def show(volume: str, look: Callable[[], Look], seconds: float) -> int:
+        VolumeTop(volume, look, seconds).run()
+        return 0
+
+    return show
+
+
+def _on_page(web: str) -> Show:
+    from gofs._web import WebTop, parse_address
+
+    host, port = parse_address(web)
+
+    def show(volume: str, look: Callable[[], Look], seconds: float) -> int:
+        def tell(port: int) -> None:
+            name = f"[{host}]" if ":" in host else host
+            print(f"http://{name}:{port}/ shows {volume}; Ctrl-C ends it", flush=True)
+
+        try:
+            asyncio.run(WebTop(volume, look, seconds).serve(host, port, tell))
+        except KeyboardInterrupt:
+            return 0
+        except OSError as error:
+            print(f"gofs: {web}: {error}", file=sys.stderr)
+            return 1
+        return 0
+
+    return show
 
 
 def _interval(text: str) -> float:

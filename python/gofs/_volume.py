@@ -163,6 +163,14 @@ class Volume(Closing):
         """
         return self._core.statistics()
 
+    def command_times(self) -> _core.CommandTimes | None:
+        """How long NVMe commands have taken since the volume was mounted, and how busy its SSD was.
+
+        None where that is not measured: it is for hosted SSDs (media=hosted). Of a server's volume:
+        of the commands for all its clients.
+        """
+        return self._core.command_times()
+
     def warnings(self) -> list[str]:
         """What one should know although nothing failed, such as damage that was met.
 

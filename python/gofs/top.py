@@ -7,16 +7,17 @@ pip install 'gofs[top]'.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.containers import Grid
 from textual.widgets import DataTable, Footer, Header, Sparkline, Static
 
 from gofs._core import Statistics
+from gofs._delays import Delays, delays_between
+from gofs._looks import Look, looks
 from gofs._rates import Rates, rates_between
 
 HISTORY = 120  # looks, in the curves
@@ -36,6 +37,14 @@ def percent_text(percent: float | None) -> str:
     return "-" if percent is None else f"{percent:.1f} %"
 
 
+def delay_texts(delays: Delays | None, kind: str) -> tuple[str, str, str]:
+    """On average, and of 50 and 99 of 100."""
+    delay = delays.kinds[kind] if delays else None
+    if delay is None:
+        return ("-", "-", "-")
+    return (f"{delay.average_ms:.3f}", f"{delay.p50_ms:.3f}", f"{delay.p99_ms:.3f}")
+
+
 class VolumeTop(App[None]):
     """Looks at a volume every so often. `look` may take its time: the screen goes on meanwhile."""
 
@@ -44,16 +53,19 @@ class VolumeTop(App[None]):
     .curve { height: 5; border: round $primary; }
     #state { column-span: 1; border: round $primary; padding: 0 1; }
     Sparkline { height: 3; }
+    .-narrow Grid { grid-size: 1; grid-rows: auto; overflow-y: auto; }
+    .-narrow DataTable, .-narrow #state { height: auto; }
     """
-    BINDINGS = [("q", "quit", "Quit")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+    BINDINGS = [("q", "quit", "Quit"), ("ctrl+c", "quit", "Quit")]
 
-    def __init__(self, name: str, look: Callable[[], Statistics], seconds: float = 1.0) -> None:
+    def __init__(self, name: str, look: Callable[[], Look], seconds: float = 1.0) -> None:
         super().__init__()
         self.title = "gofs top"
         self.sub_title = name
         self._look = look
         self._seconds = seconds
-        self._before: tuple[Statistics, float] | None = None
+        self._before: tuple[Look, float] | None = None
         self._curves = {name: deque([0.0] * HISTORY, HISTORY) for name in CURVES}
 
     def compose(self) -> ComposeResult:
@@ -72,7 +84,7 @@ class VolumeTop(App[None]):
     def on_mount(self) -> None:
         columns: Mapping[str, tuple[str, ...]] = {
             "calls": ("calls", "/s", "failed/s", "failed"),
-            "commands": ("NVMe commands", "/s", "failed"),
+            "commands": ("NVMe commands", "/s", "ms", "p50", "p99", "failed"),
             "lookups": ("look-ups", "hits", "since mounting"),
         }
         for name, headings in columns.items():
@@ -82,25 +94,23 @@ class VolumeTop(App[None]):
         self.run_worker(self._watch(), exclusive=True)
 
     async def _watch(self) -> None:
-        """Looks again and again, never twice at a time."""
-        while True:
-            begun = time.monotonic()
-            try:
-                now = await asyncio.to_thread(self._look)
-            except OSError as error:
-                self.query_one("#state", Static).update(f"no answer: {error}")
+        async for seen in looks(self._look, self._seconds):
+            if seen.look is None:
+                self.query_one("#state", Static).update(Text(f"no answer: {seen.problem}"))
             else:
-                self.show(now, time.monotonic())
-            await asyncio.sleep(max(0.05, begun + self._seconds - time.monotonic()))
+                self.show(seen.look, seen.at)
 
-    def show(self, now: Statistics, at: float) -> None:
+    def show(self, look: Look, at: float) -> None:
+        delays = None
         if self._before is not None and at > self._before[1]:
-            rates = rates_between(self._before[0], now, at - self._before[1])
-            self._show_rates(rates, now)
-        self._show_state(now)
-        self._before = (now, at)
+            before, seconds = self._before[0], at - self._before[1]
+            rates = rates_between(before.statistics, look.statistics, seconds)
+            delays = delays_between(before.times, look.times, seconds)
+            self._show_rates(rates, look.statistics, delays)
+        self._show_state(look.statistics, delays)
+        self._before = (look, at)
 
-    def _show_rates(self, rates: Rates, now: Statistics) -> None:
+    def _show_rates(self, rates: Rates, now: Statistics, delays: Delays | None) -> None:
         for name, value in zip(CURVES, (rates.read_bytes, rates.written_bytes), strict=True):
             self._curves[name].append(value)
             curve = self.query_one(f"#{name}", Sparkline)
@@ -117,7 +127,7 @@ class VolumeTop(App[None]):
         self._fill(
             "commands",
             {
-                kind: (f"{rate:.0f}", str(now.commands[kind].failed))
+                kind: (f"{rate:.0f}", *delay_texts(delays, kind), str(now.commands[kind].failed))
                 for kind, rate in rates.commands.items()
             },
         )
@@ -144,10 +154,14 @@ class VolumeTop(App[None]):
             for column, cell in zip(list(table.columns)[1:], cells, strict=True):
                 table.update_cell(kind, column, cell)
 
-    def _show_state(self, now: Statistics) -> None:
+    def _show_state(self, now: Statistics, delays: Delays | None) -> None:
+        busy = "-"
+        if delays:
+            busy = f"{percent_text(delays.busy_percent)}, {delays.queue:.2f} commands"
         segments = ", ".join(f"{count} {state}" for state, count in now.segments.items())
         self.query_one("#state", Static).update(
             f"under way     {now.commands_under_way} commands, {now.command_timeouts} timeouts\n"
+            f"busy          {busy}\n"
             f"dirty         {now.dirty_pages} of {now.cache_pages} pages, "
             f"{now.dirty_node_pages} nodes\n"
             f"segments      {segments}\n"

@@ -65,7 +65,7 @@ def served(
         pytest.skip("GOFS_BUILD_DIR names no build with gofsd")
 
     @contextlib.contextmanager
-    def serve(image: pathlib.Path, *options: str) -> Iterator[pathlib.Path]:
+    def serve(image: pathlib.Path | str, *options: str) -> Iterator[pathlib.Path]:
         socket = tmp_path / "socket"
         server = subprocess.Popen(
             [SERVER, image, "--socket", socket, *options], stderr=subprocess.DEVNULL

@@ -16,6 +16,8 @@ from conftest import SERVER
 from prometheus_client.parser import text_string_to_metric_families
 
 import gofs
+from gofs._delays import delays_between, quantile_ms
+from gofs._rates import rates_between
 
 Serve = Callable[..., contextlib.AbstractContextManager[pathlib.Path]]
 
@@ -73,7 +75,7 @@ def metrics_at(port: int) -> dict[str, dict[tuple[str, ...], float]]:
     found: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation
-        assert family.type in {"counter", "gauge"}
+        assert family.type in {"counter", "gauge", "histogram"}
         for sample in family.samples:
             assert sample.name.endswith("_total") == (family.type == "counter")
             found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
@@ -136,3 +138,85 @@ def test_metrics_at_an_address_that_is_taken_are_refused(image: pathlib.Path) ->
     assert said.returncode == 1
     assert f"metrics at {address}" in said.stderr
     assert "in use" in said.stderr
+
+
+def counted(times: gofs.CommandTimes) -> dict[str, int]:
+    return {kind: sum(timed.counts) for kind, timed in times.commands.items()}
+
+
+def test_commands_of_a_hosted_ssd_are_timed_each_once(image: pathlib.Path) -> None:
+    with gofs.mount(f"{image}?media=hosted") as volume:
+        volume.listdir("/")
+        seen = volume.statistics()
+        times = volume.command_times()
+        assert times is not None
+        assert times.ssds == 1
+        assert times.under_way == 0
+        made = {kind: counts.succeeded + counts.failed for kind, counts in seen.commands.items()}
+        assert counted(times) == made
+        assert made["read"] > 0
+    with gofs.mount(f"{image}?media=memory", backend="cpu") as volume:
+        assert volume.command_times() is None
+
+
+def test_prometheus_reads_how_long_commands_took(image: pathlib.Path, served: Serve) -> None:
+    port = free_port()
+    with served(f"{image}?media=hosted", "--metrics", f":{port}") as path:
+        with gofs.attach(path) as volume:
+            volume.write("/file", b"x" * 100_000)
+            volume.sync()
+            metrics = metrics_at(port)
+            times = volume.command_times()
+    assert times is not None
+    assert metrics["gofs_nvme_timed_ssds"] == {(): 1}
+    assert metrics["gofs_nvme_busy_seconds_total"][()] > 0
+    counts = metrics["gofs_nvme_command_seconds_count"]
+    assert {kind for (kind,) in counts} == set(times.commands)
+    for (kind,), count in counts.items():
+        assert count == metrics["gofs_nvme_commands_total"][kind, "success"]
+        buckets = [
+            (float(end), n)
+            for (op, end), n in metrics["gofs_nvme_command_seconds_bucket"].items()
+            if op == kind
+        ]
+        assert len(buckets) == len(times.commands[kind].counts)
+        assert sorted(n for _, n in buckets) == [n for _, n in sorted(buckets)]
+        assert sorted(buckets)[-1] == (float("inf"), count)
+        assert (metrics["gofs_nvme_command_seconds_sum"][kind,] > 0) == (count > 0)
+
+
+def test_rates_of_counts_that_began_anew_are_of_all_of_them(image: pathlib.Path) -> None:
+    with gofs.mount(image, writable=True) as volume:
+        volume.write("/file", b"x" * 1000)
+        for _ in range(5):
+            volume.read("/file")
+        before = volume.statistics()
+    with gofs.mount(f"{image}?media=hosted") as volume:
+        for _ in range(2):
+            volume.read("/file")
+        now = volume.statistics()
+        times = volume.command_times()
+    rates = rates_between(before, now, 2.0)
+    assert rates.read_bytes == 1000
+    assert rates.calls["read"] == now.calls["read"].succeeded / 2
+    assert min(rates.commands.values()) >= 0
+    assert rates_between(now, now, 2.0).read_bytes == 0
+    assert delays_between(None, None, 1.0) is None
+    first = delays_between(None, times, 2.0)
+    assert first is not None
+    assert first.kinds["deallocate"] is None
+    read = first.kinds["read"]
+    assert read is not None
+    assert 0 < read.p50_ms <= read.p99_ms
+    idle = delays_between(times, times, 2.0)
+    assert idle is not None
+    assert set(idle.kinds.values()) == {None}
+    assert idle.queue == idle.busy_percent == 0
+
+
+def test_quantiles_are_within_their_bucket() -> None:
+    counts = [0] * 26
+    counts[6], counts[11] = 98, 2
+    assert quantile_ms(counts, 0.5) == pytest.approx(0.032 + 0.032 * 50 / 98)
+    assert quantile_ms(counts, 0.99) == pytest.approx(1.024 + 1.024 / 2)
+    assert quantile_ms([0] * 25 + [1], 0.5) == pytest.approx(16777.216)

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+import pathlib
+import re
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -14,6 +17,7 @@ from textual.widgets import DataTable, Sparkline, Static
 
 import gofs
 from gofs import __main__ as command
+from gofs._looks import Look, look_at
 from gofs.top import VolumeTop
 
 
@@ -22,9 +26,13 @@ def shown(app: VolumeTop, table: str) -> dict[str, list[str]]:
     return {str(row[0]): list(row[1:]) for row in map(found.get_row, found.rows)}
 
 
-def run(app: VolumeTop, body: Callable[[Pilot[None]], Awaitable[None]]) -> None:
+def run(
+    app: VolumeTop,
+    body: Callable[[Pilot[None]], Awaitable[None]],
+    size: tuple[int, int] = (120, 40),
+) -> None:
     async def all_of_it() -> None:
-        async with app.run_test(size=(120, 40)) as pilot:
+        async with app.run_test(size=size) as pilot:
             await body(pilot)
 
     asyncio.run(all_of_it())
@@ -39,7 +47,7 @@ async def comes_true(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
 
 
 def test_what_goes_on_is_shown(volume: gofs.Volume) -> None:
-    app = VolumeTop("a volume", volume.statistics, 0.05)
+    app = VolumeTop("a volume", lambda: look_at(volume), 0.05)
 
     async def body(pilot: Pilot[None]) -> None:
         await comes_true(pilot, lambda: "read" in shown(app, "calls"))
@@ -61,13 +69,13 @@ def test_what_goes_on_is_shown(volume: gofs.Volume) -> None:
 
 
 def test_rates_are_those_of_the_time_between_two_looks(volume: gofs.Volume) -> None:
-    app = VolumeTop("a volume", volume.statistics, 3600)
+    app = VolumeTop("a volume", lambda: look_at(volume), 3600)
 
     async def body(pilot: Pilot[None]) -> None:
-        app.show(volume.statistics(), 1e9)
+        app.show(look_at(volume), 1e9)
         for _ in range(40):
             volume.write("/file", b"x" * 100_000)
-        app.show(volume.statistics(), 1e9 + 4)
+        app.show(look_at(volume), 1e9 + 4)
         assert shown(app, "calls")["write"] == ["10", "0", "0"]
         written = app.query_one("#written", Sparkline)
         assert written.data is not None
@@ -81,10 +89,10 @@ def test_rates_are_those_of_the_time_between_two_looks(volume: gofs.Volume) -> N
 def test_a_volume_that_does_not_answer_is_told_and_looked_at_again(volume: gofs.Volume) -> None:
     answers = False
 
-    def look() -> gofs.Statistics:
+    def look() -> Look:
         if not answers:
-            raise TimeoutError(110, "no answer in time")
-        return volume.statistics()
+            raise TimeoutError(110, "no answer in time", "[/no] [markup")
+        return look_at(volume)
 
     app = VolumeTop("a volume", look, 0.05)
 
@@ -96,6 +104,58 @@ def test_a_volume_that_does_not_answer_is_told_and_looked_at_again(volume: gofs.
         await comes_true(pilot, lambda: "segments" in str(state.render()))
 
     run(app, body)
+
+
+def test_a_narrow_terminal_has_everything_below_each_other(volume: gofs.Volume) -> None:
+    app = VolumeTop("[/a] [volume", lambda: look_at(volume), 0.05)
+
+    async def body(pilot: Pilot[None]) -> None:
+        await comes_true(pilot, lambda: "read" in shown(app, "calls"))
+        regions = [app.query_one(f"#{name}").region for name in ("calls", "commands", "lookups")]
+        assert {region.x for region in regions} == {0}
+        await pilot.resize_terminal(120, 40)
+        await comes_true(
+            pilot,
+            lambda: app.query_one("#commands").region.x > app.query_one("#lookups").region.x,
+        )
+        await pilot.resize_terminal(20, 4)
+        await comes_true(pilot, lambda: app.query_one("#commands").region.x == 0)
+
+    run(app, body, (20, 10))
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+def test_keys_end_it_while_the_volume_does_not_answer(volume: gofs.Volume, key: str) -> None:
+    answers = threading.Event()
+
+    def look() -> Look:
+        answers.wait(60)
+        return look_at(volume)
+
+    app = VolumeTop("a volume", look, 0.05)
+
+    async def body(pilot: Pilot[None]) -> None:
+        await pilot.press(key)
+        await comes_true(pilot, lambda: not app.is_running)
+
+    run(app, body)
+    assert not answers.is_set()
+    answers.set()
+
+
+def test_delays_are_shown_where_they_are_known(image: pathlib.Path) -> None:
+    with gofs.mount(f"{image}?media=hosted") as hosted:
+        app = VolumeTop("a volume", lambda: look_at(hosted), 3600)
+
+        async def body(pilot: Pilot[None]) -> None:
+            app.show(look_at(hosted), 1e9)
+            hosted.listdir("/")
+            app.show(look_at(hosted), 1e9 + 4)
+            assert len(shown(app, "commands")["read"]) == 5
+            assert shown(app, "commands")["deallocate"][1:4] == ["-", "-", "-"]
+            assert re.search(r"busy +[0-9.]+ %, ", str(app.query_one("#state", Static).render()))
+
+        run(app, body)
 
 
 def test_the_command_says_what_is_missing(

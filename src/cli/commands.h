@@ -35,7 +35,9 @@ struct WatchOptions {
 void run_watch(Session& session, const WatchOptions& options);
 
 struct TopOptions {
-  double seconds = 1;  // between two looks
+  double seconds = 1;    // between two looks
+  bool on_page = false;  // for browsers, instead of the terminal
+  std::string web;       // its address and port; empty: the usual ones
 };
 void run_top(Session& session, const TopOptions& options);
 

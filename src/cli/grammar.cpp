@@ -73,12 +73,23 @@ void add_stat(CLI::App& app, Session& session) {
 
 void add_top(CLI::App& app, Session& session) {
   CLI::App& command =
-      *app.add_subcommand("top", "Show on a terminal what a volume does, by Python's package gofs");
-  const auto options = on_command(command, session, run_top);
+      *app.add_subcommand("top", "Show what a volume does, by Python's package gofs");
+  const auto options = std::make_shared<TopOptions>();
   add_volume_argument(command, session);
   command.add_option("--seconds", options->seconds, "Between two looks; 1 if not given")
       ->check(CLI::Range(0.05, 86400.0))
       ->type_name("N");
+  CLI::Option* const web =
+      command
+          .add_option("--web", options->web,
+                      "On a page for browsers instead of the terminal; at :9467 of this machine "
+                      "alone if no address is given")
+          ->expected(0, 1)
+          ->type_name("ADDRESS:PORT");
+  command.callback([&session, options, web] {
+    options->on_page = web->count() != 0;
+    run_top(session, *options);
+  });
 }
 
 void add_cat(CLI::App& app, Session& session) {

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "cli/command_delays.h"
+#include "gofs/command_times.hpp"
 #include "gofs/types.h"
 
 namespace gofs::cli {
@@ -26,13 +28,14 @@ struct Rates {
   double hit_percent;  // of what was looked up; 100 where nothing was
 };
 
-/// Of counts that were 0 again in between, since the volume was mounted anew, what they are now.
+/// Where any count has gone back, the volume was mounted anew in between: then what all are now.
 Rates rates_between(const Statistics& before, const Statistics& now, double seconds);
 
 /// The names of the columns, and a line of them: what went on, and how the volume is now.
 std::string rates_header();
-std::string rates_line(const Rates& rates, const Statistics& now);
-/// The same with all counts, as JSON in a line.
-std::string rates_json(const Rates& rates, const Statistics& now);
+std::string rates_line(const Rates& rates, const Statistics& now, const CommandDelays& delays);
+/// The same with all counts, as JSON in a line. `times`: null where they are not known.
+std::string rates_json(const Rates& rates, const Statistics& now, const CommandDelays& delays,
+                       const CommandTimes& times);
 
 }  // namespace gofs::cli

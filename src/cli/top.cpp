@@ -25,20 +25,17 @@ void run_top(Session& session, const TopOptions& options) {
   const auto python = find_program("python3");
   if (!python) throw Failure{"top: python3 is missing"};
   const std::string begin = kFromElsewhere;
-  if (run_program({*python, "-c", begin + "import gofs.top"}).exit_status != 0) {
-    throw Failure{fmt::format(
-        "top: {} has no package gofs with textual: pip install '.[top]' in GoFS's folder",
-        *python)};
+  const std::string wanted = options.on_page ? "import gofs" : "import gofs.top";
+  if (run_program({*python, "-c", begin + wanted}).exit_status != 0) {
+    throw Failure{fmt::format("top: {} has no package gofs{}: pip install '.{}' in GoFS's folder",
+                              *python, options.on_page ? "" : " with textual",
+                              options.on_page ? "" : "[top]")};
   }
-  const std::vector<std::string> words = {
-      *python,
-      "-c",
-      begin + "from gofs.__main__ import main\nsys.exit(main(sys.argv[1:]))",
-      "top",
-      "--seconds",
-      fmt::format("{}", options.seconds),
-      "--",
-      session.volume};
+  std::vector<std::string> words = {
+      *python, "-c",        begin + "from gofs.__main__ import main\nsys.exit(main(sys.argv[1:]))",
+      "top",   "--seconds", fmt::format("{}", options.seconds)};
+  if (options.on_page) words.push_back(options.web.empty() ? "--web" : "--web=" + options.web);
+  words.insert(words.end(), {"--", session.volume});
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

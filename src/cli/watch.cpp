@@ -28,17 +28,21 @@ void run_watch(Session& session, const WatchOptions& options) {
   const auto interval =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
   Statistics before = take(volume.statistics());
+  CommandTimes times_before = take(command_times(volume));
   Clock::time_point seen = Clock::now();
   for (uint64_t line = 0; options.count == 0 || line < options.count; ++line) {
     if (!session.json && line % kLinesAHeader == 0) print(rates_header());
     flush_output();
     std::this_thread::sleep_until(seen + interval);
     const Statistics now = take(volume.statistics());
+    const CommandTimes times = take(command_times(volume));
     const Clock::time_point then = std::exchange(seen, Clock::now());
-    const Rates rates =
-        rates_between(before, now, std::chrono::duration<double>(seen - then).count());
-    print(session.json ? rates_json(rates, now) : rates_line(rates, now));
+    const double seconds = std::chrono::duration<double>(seen - then).count();
+    const Rates rates = rates_between(before, now, seconds);
+    const CommandDelays delays = delays_between(times_before, times, seconds);
+    print(session.json ? rates_json(rates, now, delays, times) : rates_line(rates, now, delays));
     before = now;
+    times_before = times;
   }
 }
 

@@ -44,7 +44,8 @@ void tell_warnings(const Options& options, host::VolumeState& volume) {
 std::string metrics_of(host::VolumeState& volume, host::ChannelServer& channels) {
   Statistics statistics{};
   if (volume.call({.verb = request::Verb::kStatistics}, statistics).result < 0) return {};
-  return host::metrics_text(statistics, channels.status());
+  const auto times = volume.command_times();
+  return times ? host::metrics_text(statistics, *times, channels.status()) : std::string();
 }
 
 /// Until a signal, the keeper's end or `stop`.

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gofs/command_times.hpp"
 #include "gofs/volume.hpp"
 #include "host/call_request.h"
 
@@ -77,6 +78,7 @@ class AnyVolume {
   virtual Expected<void> unmount() = 0;
   virtual VolumeInfo info() const = 0;
   virtual Expected<MemoryReport> memory() = 0;
+  virtual Expected<CommandTimes> command_times() = 0;
   virtual std::vector<std::string> warnings() = 0;
   virtual Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes) = 0;
   virtual Expected<void> unregister_buffer(BufferHandle buffer) = 0;

@@ -36,6 +36,7 @@ class HostedSsd final : public AttachedSsd {
   }
   void detach() override;
   ssd::VirtualSsdCounters counters() override { return controller_->counters(); }
+  std::optional<ssd::MeasuredCommands> measured() const override { return controller_->measured(); }
   void wake() override { controller_->wake(); }
   bool map_buffer(void* memory, uint64_t bytes) override;
   void unmap_buffer(void* memory) override;

@@ -6,12 +6,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gofs/expected.hpp"
 #include "host/volume_spec.h"
 #include "kernels/backend.h"
 #include "nvme/layout.h"
+#include "ssd/hosted/command_meter.h"
 #include "ssd/virtual_ssd.h"
 
 namespace gofs::host {
@@ -44,6 +46,8 @@ class AttachedSsd {
   virtual void detach() = 0;
   /// What it has counted; no thread gives it commands meanwhile. All 0 for a physical one.
   virtual ssd::VirtualSsdCounters counters() = 0;
+  /// How long its commands take, where that is measured. From any thread.
+  virtual std::optional<ssd::MeasuredCommands> measured() const { return std::nullopt; }
   /// Lets commands go straight to memory of the host from now on, where that can be: true. Else it
   /// goes through staging memory, as before.
   virtual bool map_buffer(void* memory, uint64_t bytes) = 0;

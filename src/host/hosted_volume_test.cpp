@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gofs/command_times.hpp"
 #include "gofs/volume.hpp"
 #include "host/image/fsck_for_test.h"
 #include "host/striped_for_test.h"
@@ -52,6 +53,70 @@ TEST(HostedVolume, info_says_what_carries_commands_out) {
   EXPECT_NE(info.ssd.find(", 3 threads"), std::string::npos) << info.ssd;
   EXPECT_EQ(info.queues, 5u);
   EXPECT_EQ(info.mode, "adaptive") << "small writes go in place, as they do on Linux";
+}
+
+uint64_t count_of(const TimedCommands& timed) {
+  uint64_t sum = 0;
+  for (const uint64_t count : timed.counts) sum += count;
+  return sum;
+}
+
+void expect_all_timed(Volume& volume, uint32_t ssds) {
+  const auto commands_in = [](const Statistics& seen) {
+    uint64_t sum = 0;
+    for (const OutcomeCounts& kind : seen.commands) sum += kind.succeeded + kind.failed;
+    return sum;
+  };
+  Statistics seen = volume.statistics().value();
+  CommandTimes times{};
+  // What is done in idle time may come in between.
+  for (int look = 0; look < 100; ++look) {
+    const uint64_t before = commands_in(seen);
+    times = command_times(volume).value();
+    seen = volume.statistics().value();
+    if (commands_in(seen) == before) break;
+  }
+  EXPECT_EQ(times.ssds, ssds);
+  EXPECT_EQ(times.under_way, 0u);
+  for (uint32_t kind = 0; kind < kCommandKinds; ++kind) {
+    const OutcomeCounts& ended = seen.commands[kind];
+    EXPECT_EQ(count_of(times.kinds[kind]), ended.succeeded + ended.failed)
+        << kCommandKindNames[kind];
+  }
+}
+
+TEST(HostedVolume, each_of_its_commands_is_timed) {
+  const image::TemporaryPath copy;
+  ASSERT_EQ(image::run_tool("cp " + sample_volume().path() + " " + copy.path()).exit_code, 0);
+  auto volume = Volume::mount(copy.path() + "?media=hosted&threads=2", kWriting);
+  ASSERT_TRUE(volume) << volume.error().message;
+  expect_all_timed(*volume, 1);
+  for (int i = 0; i < 20; ++i) {
+    const int fd =
+        volume->open("/new" + std::to_string(i), kOpenWriteOnly | kOpenCreate, 0644).value();
+    const std::string bytes(100'000, 'x');
+    EXPECT_EQ(volume->pwrite(fd, bytes.data(), bytes.size(), 0).value(), bytes.size());
+    EXPECT_TRUE(volume->fsync(fd));
+    EXPECT_TRUE(volume->close(fd));
+  }
+  expect_all_timed(*volume, 1);
+  EXPECT_GT(count_of(command_times(*volume)->kinds[static_cast<uint32_t>(CommandKind::kFlush)]),
+            0u);
+  ASSERT_TRUE(volume->unmount());
+  EXPECT_EQ(code_of(command_times(*volume)), ENODEV);
+}
+
+TEST(HostedVolume, several_ssds_are_timed_together_and_virtual_ones_not_at_all) {
+  const Striped striped(2, 16, true);
+  auto volume = Volume::mount(striped.spec({0, 1}, "?media=hosted"), kReading);
+  ASSERT_TRUE(volume) << volume.error().message;
+  expect_all_timed(*volume, 2);
+  auto plain = Volume::mount(sample_volume().path() + "?media=memory", kReading);
+  ASSERT_TRUE(plain) << plain.error().message;
+  const CommandTimes none = command_times(*plain).value();
+  EXPECT_EQ(none.ssds, 0u);
+  EXPECT_EQ(none.busy_ns, 0u);
+  for (const TimedCommands& kind : none.kinds) EXPECT_EQ(count_of(kind), 0u);
 }
 
 TEST(HostedVolume, several_files_are_one_volume) {

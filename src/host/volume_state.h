@@ -133,6 +133,7 @@ class VolumeState final : public AnyVolume {
 
   VolumeInfo info() const override;
   Expected<MemoryReport> memory() override;
+  Expected<CommandTimes> command_times() override;
   std::vector<std::string> warnings() override;
 
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes) override;

@@ -46,6 +46,10 @@ TEST_F(TopTest, what_is_missing_is_named) {
   EXPECT_EQ(answer.status, 1);
   EXPECT_NE(answer.err.find("has no package gofs with textual: pip install"), std::string::npos)
       << answer.err;
+  answer = run_gofs({"top", "/volume", "--web"});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_NE(answer.err.find("has no package gofs: pip install '.'"), std::string::npos)
+      << answer.err;
 }
 
 TEST_F(TopTest, becomes_the_program_of_the_package) {
@@ -53,6 +57,9 @@ TEST_F(TopTest, becomes_the_program_of_the_package) {
   EXPECT_EQ(run_gofs({"top", "/volume", "--seconds", "0.5"}).out,
             "top\n--seconds\n0.5\n--\n/volume\n");
   EXPECT_EQ(run_gofs({"top", "/volume"}).out, "top\n--seconds\n1\n--\n/volume\n");
+  EXPECT_EQ(run_gofs({"top", "/volume", "--web"}).out, "top\n--seconds\n1\n--web\n--\n/volume\n");
+  EXPECT_EQ(run_gofs({"top", "/volume", "--web", "[::1]:80"}).out,
+            "top\n--seconds\n1\n--web=[::1]:80\n--\n/volume\n");
 }
 
 TEST_F(TopTest, wrong_words_end_with_2) {

@@ -362,6 +362,10 @@ Expected<CleaningReport> AttachedVolume::collect_garbage(const CleaningOptions& 
   return ask_for<CleaningReport>({Ask::kCollectGarbage, options});
 }
 
+Expected<CommandTimes> AttachedVolume::command_times() {
+  return ask_for<CommandTimes>({Ask::kCommandTimes, {}});
+}
+
 Expected<ServedInfo> AttachedVolume::served_info() const {
   return ask_for<ServedInfo>({Ask::kInfo, {}});
 }

@@ -64,6 +64,7 @@ class AttachedVolume final : public AnyVolume {
   Expected<void> unmount() override;
   VolumeInfo info() const override;
   Expected<MemoryReport> memory() override;
+  Expected<CommandTimes> command_times() override;
   std::vector<std::string> warnings() override;
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes) override;
   Expected<void> unregister_buffer(BufferHandle buffer) override;

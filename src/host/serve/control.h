@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gofs/command_times.hpp"
 #include "gofs/volume.hpp"
 #include "host/serve/packing.h"
 #include "ssd/descriptor.h"
@@ -19,8 +20,9 @@ namespace gofs::host {
 
 /// The last three are for root and for the user of the server; EPERM.
 enum class Ask : uint32_t {
-  kInfo,    // -> ServedInfo
-  kStatus,  // -> ServerStatus, a part of it: status_of()
+  kInfo,          // -> ServedInfo
+  kStatus,        // -> ServerStatus, a part of it: status_of()
+  kCommandTimes,  // -> CommandTimes
   // -> KernelRing, with its memory: a second channel of the client's own, in the place of one that
   // it had; EBUSY where calls are under way there.
   kForKernels,
@@ -73,6 +75,9 @@ struct ServerStatus {
 };
 /// In a part are no more.
 inline constexpr size_t kClientsOfPart = 1024;
+
+/// Whether it is answered at once, also while another question takes long.
+constexpr bool is_quick(Ask ask) { return ask == Ask::kStatus || ask == Ask::kCommandTimes; }
 
 /// No message has more bytes.
 inline constexpr size_t kControlBytesMax = 64 * 1024;
@@ -179,6 +184,16 @@ void fields(Archive& archive, CleaningReport& it) {
 template <typename Archive>
 void fields(Archive& archive, ServedInfo& it) {
   archive(it.volume, it.memory, it.clock, it.cleaning);
+}
+template <typename Archive>
+void fields(Archive& archive, TimedCommands& it) {
+  for (uint64_t& count : it.counts) archive(count);
+  archive(it.total_ns);
+}
+template <typename Archive>
+void fields(Archive& archive, CommandTimes& it) {
+  archive(it.ssds, it.busy_ns, it.under_way);
+  for (TimedCommands& kind : it.kinds) archive(kind);
 }
 template <typename Archive>
 void fields(Archive& archive, KernelRing& it) {

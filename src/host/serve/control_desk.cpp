@@ -13,7 +13,7 @@ namespace gofs::host {
 
 namespace {
 
-bool is_for_all(Ask ask) { return ask == Ask::kInfo || ask == Ask::kStatus; }
+bool is_for_all(Ask ask) { return ask == Ask::kInfo || is_quick(ask); }
 
 bool is_trusted(const vfs::Credentials& who) { return who.uid == 0 || who.uid == ::geteuid(); }
 
@@ -40,6 +40,11 @@ Expected<std::string> ControlDesk::find(const Question& question) {
     }
     case Ask::kStatus:
       return packed(part_of(channels_.status(), question.from));
+    case Ask::kCommandTimes: {
+      const auto times = volume_.command_times();
+      if (!times) return times.error();
+      return packed(*times);
+    }
     case Ask::kForKernels:  // which is the connection's business
       break;
     case Ask::kCollectGarbage: {

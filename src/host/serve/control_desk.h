@@ -17,7 +17,7 @@ class ControlDesk {
   ControlDesk(VolumeState& volume, ChannelServer& channels, std::function<void()> stop)
       : volume_(volume), channels_(channels), stop_(std::move(stop)) {}
 
-  /// By one thread at a time.
+  /// By one thread at a time; is_quick() ones by any.
   Answer answer(const Question& question, const vfs::Credentials& who);
 
  private:

@@ -182,7 +182,8 @@ TEST(MetricsText, has_each_kind_with_its_labels) {
   seen.bytes_read = ~uint64_t{0};
   ServerStatus server{};
   server.clients.resize(3);
-  const std::string text = metrics_text(seen, server);
+  CommandTimes times{};
+  const std::string text = metrics_text(seen, times, server);
   for (const char* line :
        {"gofs_operations_total{op=\"read\",result=\"success\"} 11\n",
         "gofs_operations_total{op=\"read\",result=\"error\"} 12\n",
@@ -193,6 +194,29 @@ TEST(MetricsText, has_each_kind_with_its_labels) {
         "gofs_read_bytes_total 18446744073709551615\n", "gofs_clients 3\n",
         "# TYPE gofs_operations_total counter\n", "# TYPE gofs_segments gauge\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
+  EXPECT_NE(text.find("gofs_nvme_timed_ssds 0\n"), std::string::npos);
+  EXPECT_EQ(text.find("seconds"), std::string::npos) << "what is not known is not told";
+
+  times.ssds = 2;
+  times.busy_ns = 2'500'000'000;
+  TimedCommands& reads = times.kinds[static_cast<uint32_t>(CommandKind::kRead)];
+  reads.counts[0] = 3;
+  reads.counts[7] = 4;
+  reads.counts[kTimeBuckets - 1] = 5;
+  reads.total_ns = 90'000'000'000;
+  const std::string timed = metrics_text(seen, times, server);
+  for (const char* line : {"# TYPE gofs_nvme_command_seconds histogram\n",
+                           "gofs_nvme_command_seconds_bucket{op=\"read\",le=\"1e-06\"} 3\n",
+                           "gofs_nvme_command_seconds_bucket{op=\"read\",le=\"6.4e-05\"} 3\n",
+                           "gofs_nvme_command_seconds_bucket{op=\"read\",le=\"0.000128\"} 7\n",
+                           "gofs_nvme_command_seconds_bucket{op=\"read\",le=\"16.777216\"} 7\n",
+                           "gofs_nvme_command_seconds_bucket{op=\"read\",le=\"+Inf\"} 12\n",
+                           "gofs_nvme_command_seconds_sum{op=\"read\"} 90\n",
+                           "gofs_nvme_command_seconds_count{op=\"read\"} 12\n",
+                           "gofs_nvme_command_seconds_count{op=\"flush\"} 0\n",
+                           "gofs_nvme_busy_seconds_total 2.5\n", "gofs_nvme_timed_ssds 2\n"}) {
+    EXPECT_NE(timed.find(line), std::string::npos) << line << timed;
   }
 }
 

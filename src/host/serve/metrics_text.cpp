@@ -16,10 +16,11 @@ class Exposition {
     name_ = name;
     text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
   }
-  /// `labels` as they stand in braces, or none.
-  void sample(const std::string& labels, uint64_t value) {
-    text_ += labels.empty() ? fmt::format("{} {}\n", name_, value)
-                            : fmt::format("{}{{{}}} {}\n", name_, labels, value);
+  /// `labels` as they stand in braces, or none. `suffix`: of the metric's name.
+  template <typename Value>
+  void sample(const std::string& labels, Value value, const char* suffix = "") {
+    text_ += labels.empty() ? fmt::format("{}{} {}\n", name_, suffix, value)
+                            : fmt::format("{}{}{{{}}} {}\n", name_, suffix, labels, value);
   }
   void counter(const char* name, const char* help, uint64_t value) {
     begin(name, "counter", help);
@@ -65,6 +66,34 @@ void tell_commands(Exposition& out, const Statistics& seen) {
   out.gauge("gofs_nvme_commands_under_way", "NVMe commands under way.", seen.commands_under_way);
 }
 
+/// Of one kind. Each bucket of Prometheus's holds those before it as well.
+void tell_times(Exposition& out, const std::string& labels, const TimedCommands& timed) {
+  constexpr double kUsPerSecond = 1e6;
+  constexpr double kNsPerSecond = 1e9;
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < kTimeBuckets; ++i) {
+    count += timed.counts[i];
+    const bool last = i + 1 == kTimeBuckets;
+    const std::string end =
+        last ? "+Inf" : fmt::format("{}", static_cast<double>(uint64_t{1} << i) / kUsPerSecond);
+    out.sample(fmt::format("{},le=\"{}\"", labels, end), count, "_bucket");
+  }
+  out.sample(labels, static_cast<double>(timed.total_ns) / kNsPerSecond, "_sum");
+  out.sample(labels, count, "_count");
+}
+
+void tell_times(Exposition& out, const CommandTimes& times) {
+  out.gauge("gofs_nvme_timed_ssds", "SSDs whose commands are timed.", times.ssds);
+  if (times.ssds == 0) return;
+  out.begin("gofs_nvme_command_seconds", "histogram", "How long NVMe commands have taken.");
+  for (uint32_t kind = 0; kind < kCommandKinds; ++kind) {
+    tell_times(out, fmt::format("op=\"{}\"", kCommandKindNames[kind]), times.kinds[kind]);
+  }
+  out.begin("gofs_nvme_busy_seconds_total", "counter",
+            "Time in which an SSD had a command under way, summed up over SSDs.");
+  out.sample("", static_cast<double>(times.busy_ns) / 1e9);
+}
+
 void tell_caches(Exposition& out, const Statistics& seen) {
   const auto label = [](size_t i) { return fmt::format("kind=\"{}\"", kCacheKindNames[i]); };
   out.begin("gofs_cache_hits_total", "counter", "Look-ups that were answered from memory.");
@@ -90,13 +119,15 @@ void tell_segments(Exposition& out, const Statistics& seen) {
 
 }  // namespace
 
-std::string metrics_text(const Statistics& statistics, const ServerStatus& server) {
+std::string metrics_text(const Statistics& statistics, const CommandTimes& times,
+                         const ServerStatus& server) {
   Exposition out;
   out.begin("gofs_build_info", "gauge", "The version of GoFS.");
   out.sample("version=\"" GOFS_VERSION "\"", 1);
   out.gauge("gofs_clients", "Processes that are attached.", server.clients.size());
   tell_calls(out, statistics);
   tell_commands(out, statistics);
+  tell_times(out, times);
   tell_caches(out, statistics);
   tell_segments(out, statistics);
   return out.take();

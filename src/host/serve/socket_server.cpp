@@ -147,9 +147,13 @@ void SocketServer::hear(uint32_t mark) {
       end_client(mark);
       return;
     }
-    const Question question = unpacked<Question>(bytes);
+    const Asked asked{connection, unpacked<Question>(bytes)};
+    if (is_quick(asked.question.ask)) {
+      if (!answer(asked)) end_client(mark);
+      return;
+    }
     const std::lock_guard lock(mutex_);
-    asked_.push_back({connection, question});
+    asked_.push_back(asked);
     has_asked_.notify_one();
   } catch (const std::exception&) {
     end_client(mark);

@@ -25,7 +25,7 @@ namespace gofs::host {
 
 class SocketServer {
  public:
-  /// Answers questions, from one thread.
+  /// Answers questions, from one thread; is_quick() ones from another.
   using AnswerBy = std::function<Answer(const Question& question, const vfs::Credentials& who)>;
 
   /// `channels` outlives it; others may have the socket as well. Throws std::system_error.

@@ -230,6 +230,7 @@ TEST_F(SocketTest, whoever_has_attached_may_ask_and_only_the_trusted_may_stop_it
   vfs::Credentials nobody{};
   nobody.uid = nobody.gid = 65534;
   EXPECT_EQ(desk_.answer({Ask::kInfo, {}}, nobody).error, 0);
+  EXPECT_EQ(desk_.answer({Ask::kCommandTimes, {}}, nobody).error, 0);
   for (const Ask ask : {Ask::kStop, Ask::kDrain, Ask::kCollectGarbage}) {
     EXPECT_EQ(desk_.answer({ask, {}}, nobody).error, EPERM);
   }
@@ -296,6 +297,30 @@ TEST_F(SocketTest, who_comes_does_not_wait_while_what_another_has_left_open_is_c
   held = false;
   EXPECT_TRUE(are_gone());
   expect_sound();
+}
+
+TEST_F(SocketTest, what_is_quick_is_answered_while_another_question_takes_long) {
+  end();
+  listening_.emplace(path_, 0600);
+  std::atomic<bool> held{true};
+  std::atomic<bool> takes_long{false};
+  server_.emplace(*channels_, listening_->descriptor(),
+                  [&](const Question& question, const vfs::Credentials& who) {
+                    if (question.ask != Ask::kCollectGarbage) return desk_.answer(question, who);
+                    takes_long = true;
+                    while (held) std::this_thread::sleep_for(milliseconds(1));
+                    return Answer{};
+                  });
+  const ChannelEnds cleans = attach_at(path_);
+  std::thread cleaning([&] { (void)ask_server(cleans.connection, {Ask::kCollectGarbage, {}}); });
+  EXPECT_TRUE(comes_true([&] { return takes_long.load(); }));
+  const ChannelEnds looks = attach_at(path_);
+  ControlLine line(looks.connection, milliseconds(10'000));
+  EXPECT_EQ(unpacked<CommandTimes>(line.ask({Ask::kCommandTimes, {}})).ssds, 0u);
+  EXPECT_EQ(unpacked<ServerStatus>(line.ask({Ask::kStatus, {}})).clients.size(), 2u);
+  held = false;
+  cleaning.join();
+  end();
 }
 
 TEST_F(SocketTest, an_answer_that_is_too_long_is_an_error_and_kept_from_nobody) {

@@ -21,6 +21,7 @@ class Flight {
  public:
   IoCommand command;
   Claim claim;  // of this command alone
+  uint64_t began_ns = 0;
 
   /// Finds what the command, which does not fail, is about. Its status says what is wrong with it.
   void begin(const VirtualController& controller, const StorageTraits& storage,

@@ -113,11 +113,12 @@ void HostedController::start_threads(const HostedOptions& options) {
   EngineMaker make_engine = suit_store(options, choose_engine(options));
   const bool may_choose = options.engine == EngineKind::kBest && !options.make_engine;
   const uint32_t count = std::clamp(options.threads, 1u, options.queue_pairs_max);
+  for (uint32_t i = 0; i < count; ++i) meters_.emplace_back(busy_);
   const auto start = [&] {
     for (uint32_t i = 0; i < count; ++i) {
-      workers_.push_back(
-          std::make_unique<HostedWorker>(*state_.controller, *store_, HostedWorker::Part{i, count},
-                                         idle_policy(options), options.buffers, make_engine));
+      workers_.push_back(std::make_unique<HostedWorker>(
+          *state_.controller, *store_, HostedWorker::Part{i, count}, idle_policy(options),
+          options.buffers, make_engine, meters_[i]));
     }
   };
   try {
@@ -150,6 +151,13 @@ VirtualSsdCounters HostedController::counters() const {
     counters.invalid_doorbells += simt::load_relaxed(queue.invalid_doorbells);
   }
   return counters;
+}
+
+MeasuredCommands HostedController::measured() const {
+  MeasuredCommands sum{};
+  for (const CommandMeter& meter : meters_) meter.add_to(sum);
+  sum.busy_ns = busy_.until(simt::now_ns());
+  return sum;
 }
 
 int HostedController::sync_store(void* self) {

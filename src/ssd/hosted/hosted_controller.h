@@ -6,6 +6,7 @@
 // (admin.h), the I/O commands by hosted_worker.h. Host only.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,8 @@ class HostedController {
   void stop();
   /// Of commands that have completed.
   VirtualSsdCounters counters() const;
+  /// Of these and those under way. From any thread, also after stop().
+  MeasuredCommands measured() const;
 
  private:
   static int sync_store(void* self);
@@ -77,6 +80,8 @@ class HostedController {
   std::string why_no_uring_;
   ControllerRef state_{};  // with the state that a virtual one has
   ControllerRef ref_{};    // without: no warp steps it
+  BusyTime busy_;
+  std::deque<CommandMeter> meters_;  // of the workers, which come and go
   std::vector<std::unique_ptr<HostedWorker>> workers_;
 };
 

@@ -51,6 +51,7 @@ class Hosted {
 
   TemporaryFile& file() { return file_; }
   HostedController& controller() { return *controller_; }
+  const HostedController& controller() const { return *controller_; }
   TestDriver& driver() { return *driver_; }
   TestQueue& queue() { return queue_; }
   TestMemory& memory() { return memory_; }
@@ -78,6 +79,14 @@ class Hosted {
   std::unique_ptr<HostedController> controller_;
   TestQueue queue_;
 };
+
+/// Commands of a kind that were timed.
+uint64_t timed(const Hosted& ssd, CommandKind kind) {
+  const MeasuredCommands seen = ssd.controller().measured();
+  uint64_t sum = 0;
+  for (const uint64_t count : seen.kinds[static_cast<uint32_t>(kind)].counts) sum += count;
+  return sum;
+}
 
 /// By engine, and where the file lies: on a disk, or in memory.
 class HostedEngines : public ::testing::TestWithParam<std::tuple<EngineKind, const char*>> {
@@ -224,6 +233,26 @@ TEST_P(HostedEngines, a_full_ring_of_commands_completes_in_any_order) {
     ++done;
   }
   EXPECT_EQ(ssd.controller().counters().read_commands, kCommands);
+  EXPECT_EQ(timed(ssd, CommandKind::kRead), kCommands);
+  EXPECT_EQ(ssd.controller().measured().under_way, 0u);
+}
+
+TEST_P(HostedEngines, each_command_is_timed_and_also_one_that_fails) {
+  Hosted ssd(options(), folder());
+  PrpBuffer buffer(ssd.memory(), 0, 4096);
+  EXPECT_EQ(ssd.move(IoOpcode::kWrite, 0, buffer, 4096), kSuccess);
+  EXPECT_EQ(ssd.move(IoOpcode::kRead, 0, buffer, 4096), kSuccess);
+  EXPECT_NE(ssd.move(IoOpcode::kRead, kFileBytes, buffer, 4096), kSuccess);
+  EXPECT_EQ(ssd.flush(), kSuccess);
+  const MeasuredCommands seen = ssd.controller().measured();
+  EXPECT_EQ(timed(ssd, CommandKind::kRead), 2u);
+  EXPECT_EQ(timed(ssd, CommandKind::kWrite), 1u);
+  EXPECT_EQ(timed(ssd, CommandKind::kFlush), 1u);
+  EXPECT_EQ(timed(ssd, CommandKind::kDeallocate), 0u);
+  EXPECT_EQ(seen.under_way, 0u);
+  ssd.controller().stop();
+  EXPECT_EQ(timed(ssd, CommandKind::kRead), 2u) << "they stay when the threads have ended";
+  EXPECT_EQ(ssd.controller().measured().busy_ns, seen.busy_ns) << "nothing is under way any more";
 }
 
 TEST_P(HostedEngines, several_threads_have_queues_of_their_own) {

@@ -37,8 +37,13 @@ void pause_a_moment() {
 
 HostedWorker::HostedWorker(VirtualController& controller, BackingStore& store, const Part& part,
                            const IdlePolicy& idle, std::span<uint8_t> buffers,
-                           const EngineMaker& make_engine)
-    : controller_(controller), store_(store), part_(part), idle_(idle), nap_ns_(idle.nap_first_ns) {
+                           const EngineMaker& make_engine, CommandMeter& meter)
+    : controller_(controller),
+      store_(store),
+      part_(part),
+      idle_(idle),
+      meter_(meter),
+      nap_ns_(idle.nap_first_ns) {
   for (uint32_t qid = 1; qid <= controller.queue_limit; ++qid) {
     if (worker_of(qid, part.count) == part.index) qids_.push_back(qid);
   }
@@ -110,6 +115,7 @@ void HostedWorker::drain() {
   while (under_way_ != 0 && !deadline.passed()) {
     if (!reap()) engine_->wait(idle_.nap_last_ns);
   }
+  meter_.stop(simt::now_ns());
   if (under_way_ == 0) return engine_->close();
   engine_->abandon();
   // The kernel may still write to what these point to, so they never go.
@@ -167,17 +173,19 @@ bool HostedWorker::step_admin_queue() {
 
 bool HostedWorker::fetch(uint32_t qid) {
   SubmissionQueue& queue = controller_.submission_queue(qid);
+  uint64_t now_ns = 0;
   for (uint32_t taken = 0; taken < kTakenAtOnce; ++taken) {
     if (!has_work(controller_, qid)) return taken != 0;
     const Claim claim = claim_commands(simt::Warp(), controller_, queue, qid);
     if (claim.count == 0) return taken != 0;
-    take(qid, claim);
+    if (taken == 0) now_ns = simt::now_ns();
+    take(qid, claim, now_ns);
     if (!stalled_.empty()) return true;
   }
   return true;
 }
 
-void HostedWorker::take(uint32_t qid, const Claim& claim) {
+void HostedWorker::take(uint32_t qid, const Claim& claim, uint64_t now_ns) {
   SubmissionQueue& queue = controller_.submission_queue(qid);
   const uint32_t slot = (qid - 1) / part_.count;
   std::vector<Flight>& flights = flights_[slot];
@@ -186,6 +194,7 @@ void HostedWorker::take(uint32_t qid, const Claim& claim) {
   Flight& flight = flights[place];
   const auto* const entries = reinterpret_cast<const format::nvme::SubmissionEntry*>(claim.entries);
   flight.claim = claim;
+  flight.began_ns = now_ns;
   flight.command = decode_io_command(controller_, entries[place]);
   // Without a cache everything that has completed is durable.
   if (!controller_.volatile_cache_present) flight.command.durable = false;
@@ -194,6 +203,7 @@ void HostedWorker::take(uint32_t qid, const Claim& claim) {
   }
   simt::count_release(queue.consumed, 1);  // [S3]
   ++under_way_;
+  meter_.begin(now_ns);
   if (flight.command.fails()) return end(qid, flight);
   const bool reads = flight.command.is(IoOpcode::kRead);
   if (!reads && !std::exchange(cut_looked_for_, true)) store_.look_for_cut();
@@ -270,8 +280,10 @@ void HostedWorker::end(uint32_t qid, Flight& flight) {
   SubmissionQueue& queue = controller_.submission_queue(qid);
   const simt::Warp warp;
   detail::count_commands(warp, controller_, queue, qid, flight.command);
-  const uint64_t due_ns = detail::leave_record(warp, controller_, queue, flight.claim,
-                                               flight.command, nullptr, simt::now_ns());
+  const uint64_t now_ns = simt::now_ns();
+  meter_.end(flight.command.opcode, flight.began_ns, now_ns);
+  const uint64_t due_ns =
+      detail::leave_record(warp, controller_, queue, flight.claim, flight.command, nullptr, now_ns);
   detail::lower_next_due(queue, due_ns);
   flight.end();
   simt::count_release(queue.finished, 1);  // [S2]

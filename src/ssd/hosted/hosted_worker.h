@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "ssd/hosted/command_meter.h"
 #include "ssd/hosted/flight.h"
 #include "ssd/virtual_controller.h"
 
@@ -45,7 +46,8 @@ class HostedWorker {
 
   /// All outlive it. Returns when the thread has its engine. Throws std::system_error.
   HostedWorker(VirtualController& controller, BackingStore& store, const Part& part,
-               const IdlePolicy& idle, std::span<uint8_t> buffers, const EngineMaker& make_engine);
+               const IdlePolicy& idle, std::span<uint8_t> buffers, const EngineMaker& make_engine,
+               CommandMeter& meter);
   /// Waits for what is under way. What the kernel does not end in kDrainNs keeps its memory for
   /// good.
   ~HostedWorker();
@@ -70,7 +72,7 @@ class HostedWorker {
   bool admin_is_wanted() const;
   bool step_admin_queue();
   bool fetch(uint32_t qid);
-  void take(uint32_t qid, const Claim& claim);
+  void take(uint32_t qid, const Claim& claim, uint64_t now_ns);
   void go_on(uint64_t tag);
   bool reap();
   void end(uint32_t qid, Flight& flight);
@@ -84,6 +86,7 @@ class HostedWorker {
   BackingStore& store_;
   const Part part_;
   const IdlePolicy idle_;
+  CommandMeter& meter_;
   std::vector<uint32_t> qids_;
   BouncePool bounces_;
   std::vector<std::vector<Flight>> flights_;  // of each of these, by place in its ring
