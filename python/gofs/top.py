@@ -95,6 +95,8 @@ class VolumeTop(App[None]):
 
     async def _watch(self) -> None:
         async for seen in looks(self._look, self._seconds):
+            if not self.query("#state"):  # it ends, and there is nothing left to show it on
+                return
             if seen.look is None:
                 self.query_one("#state", Static).update(Text(f"no answer: {seen.problem}"))
             else:

@@ -124,6 +124,26 @@ def test_a_narrow_terminal_has_everything_below_each_other(volume: gofs.Volume) 
     run(app, body, (20, 10))
 
 
+def test_a_look_that_comes_when_the_screen_has_gone_is_not_shown(volume: gofs.Volume) -> None:
+    looked = threading.Event()
+    goes_on = threading.Event()
+
+    def look() -> Look:
+        looked.set()
+        goes_on.wait(60)
+        return look_at(volume)
+
+    app = VolumeTop("a volume", look, 0.05)
+
+    async def body(pilot: Pilot[None]) -> None:
+        await comes_true(pilot, looked.is_set)
+        await app.query("Grid").remove()
+        goes_on.set()
+        await comes_true(pilot, lambda: all(worker.is_finished for worker in app.workers))
+
+    run(app, body)
+
+
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
 def test_keys_end_it_while_the_volume_does_not_answer(volume: gofs.Volume, key: str) -> None:
     answers = threading.Event()

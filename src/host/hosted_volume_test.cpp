@@ -91,10 +91,10 @@ TEST(HostedVolume, each_of_its_commands_is_timed) {
   auto volume = Volume::mount(copy.path() + "?media=hosted&threads=2", kWriting);
   ASSERT_TRUE(volume) << volume.error().message;
   expect_all_timed(*volume, 1);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 5; ++i) {
     const int fd =
         volume->open("/new" + std::to_string(i), kOpenWriteOnly | kOpenCreate, 0644).value();
-    const std::string bytes(100'000, 'x');
+    const std::string bytes(10'000, 'x');
     EXPECT_EQ(volume->pwrite(fd, bytes.data(), bytes.size(), 0).value(), bytes.size());
     EXPECT_TRUE(volume->fsync(fd));
     EXPECT_TRUE(volume->close(fd));
