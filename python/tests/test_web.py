@@ -267,14 +267,27 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse_address(text)
 
 
-def run_page(image: pathlib.Path, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "gofs", "top", str(image), *words],
+# Python leaves SIGINT alone where it was ignored, as it is for what a shell has in the background.
+PROGRAM = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("gofs", run_name="__main__", alter_sys=True)
+"""
+
+
+@contextlib.contextmanager
+def run_page(image: pathlib.Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "top", str(image), *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+    ) as program:
+        try:
+            yield program
+        finally:
+            program.kill()  # where it has not ended, which the test says
 
 
 def test_the_command_serves_this_machine_alone_until_it_is_interrupted(
