@@ -66,10 +66,11 @@ void tell_commands(Exposition& out, const Statistics& seen) {
   out.gauge("gofs_nvme_commands_under_way", "NVMe commands under way.", seen.commands_under_way);
 }
 
+constexpr double kNsPerSecond = 1e9;
+
 /// Of one kind. Each bucket of Prometheus's holds those before it as well.
 void tell_times(Exposition& out, const std::string& labels, const TimedCommands& timed) {
   constexpr double kUsPerSecond = 1e6;
-  constexpr double kNsPerSecond = 1e9;
   uint64_t count = 0;
   for (uint32_t i = 0; i < kTimeBuckets; ++i) {
     count += timed.counts[i];
@@ -91,7 +92,7 @@ void tell_times(Exposition& out, const CommandTimes& times) {
   }
   out.begin("gofs_nvme_busy_seconds_total", "counter",
             "Time in which an SSD had a command under way, summed up over SSDs.");
-  out.sample("", static_cast<double>(times.busy_ns) / 1e9);
+  out.sample("", static_cast<double>(times.busy_ns) / kNsPerSecond);
 }
 
 void tell_caches(Exposition& out, const Statistics& seen) {
