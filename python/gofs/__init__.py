@@ -32,9 +32,10 @@ from gofs._entries import DirEntry, ScandirIterator
 from gofs._errors import CorruptionError
 from gofs._file import File
 from gofs._mounting import attach, mkfs, mount
+from gofs._names import RENAME_EXCHANGE, RENAME_NOREPLACE
 from gofs._packed import PackedFiles
 from gofs._transfer import Transfer
-from gofs._volume import RENAME_EXCHANGE, RENAME_NOREPLACE, Volume
+from gofs._volume import Volume
 
 __all__ = [
     "RENAME_EXCHANGE",

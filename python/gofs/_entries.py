@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from gofs import _core
-    from gofs._volume import Volume
+    from gofs._names import Names
 
 # FileType of gofs/types.h.
 _UNKNOWN = 0
@@ -38,7 +38,7 @@ class DirEntry(Generic[AnyStr]):
     path: AnyStr
 
     def __init__(
-        self, volume: Volume, directory: AnyStr, name: AnyStr, ino: int, file_type: int
+        self, volume: Names, directory: AnyStr, name: AnyStr, ino: int, file_type: int
     ) -> None:
         self.name = name
         self.path = posixpath.join(directory, name)
@@ -95,7 +95,7 @@ class ScandirIterator(Closing, Generic[AnyStr]):
     Where some cannot be read, the iteration raises the error after all others.
     """
 
-    def __init__(self, volume: Volume, core: _core.OpenFile, directory: AnyStr) -> None:
+    def __init__(self, volume: Names, core: _core.OpenFile, directory: AnyStr) -> None:
         self._core = core
         self._entries: Generator[DirEntry[AnyStr], None, None] = _entries(volume, core, directory)
 
@@ -112,7 +112,7 @@ class ScandirIterator(Closing, Generic[AnyStr]):
 
 
 def _entries(
-    volume: Volume, core: _core.OpenFile, directory: AnyStr
+    volume: Names, core: _core.OpenFile, directory: AnyStr
 ) -> Generator[DirEntry[AnyStr], None, None]:
     as_given = cast(
         "Callable[[bytes], AnyStr]", os.fsdecode if isinstance(directory, str) else bytes

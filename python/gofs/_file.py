@@ -12,7 +12,10 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from gofs import _moving
 from gofs._buffers import memory_to_fill, memory_to_read
+from gofs._device import common_stream
+from gofs._gpu_memory import gpu_memory
 from gofs._stat import not_negative
 from gofs._whole_writes import pwrite_all, write_rest
 
@@ -99,24 +102,22 @@ class File(io.RawIOBase):
     def readinto(self, buffer: Memory, /) -> int:
         """Fills the buffer from the position on; how many bytes, fewer only at the file's end."""
         self._require(self._mode.readable, "reading")
-        memory = self._volume._gpu_memory(buffer, fills=True)
+        memory = gpu_memory(self._volume, buffer, fills=True)
         with self._position:
             if memory is None:
                 return self._core.read_into(memory_to_fill(buffer))
             begin = self.tell()
-            count = self._volume._move(self._core, begin, memory, self.name, writes=False)
+            count = self._read_to_gpu(begin, memory)
             self._core.seek(begin + count, os.SEEK_SET)
         return count
 
     def pread(self, buffer: Memory, offset: int, /) -> int:
         """readinto() from `offset` on, in bytes. The position is neither used nor changed."""
         self._require(self._mode.readable, "reading")
-        memory = self._volume._gpu_memory(buffer, fills=True)
+        memory = gpu_memory(self._volume, buffer, fills=True)
         if memory is None:
             return self._core.pread_into(memory_to_fill(buffer), not_negative(offset))
-        return self._volume._move(
-            self._core, not_negative(offset), memory, self.name, writes=False
-        )
+        return self._read_to_gpu(not_negative(offset), memory)
 
     def write(self, data: Memory, /) -> int:
         """Writes all of it at the position, or at the end where the mode appends; how many bytes.
@@ -130,7 +131,7 @@ class File(io.RawIOBase):
             if memory is None:
                 return self._write_from_host(data)
             begin = self.tell()
-            count = self._volume._move(self._core, begin, memory, self.name, writes=True)
+            count = self._write_from_gpu(begin, memory)
             self._core.seek(begin + count, os.SEEK_SET)
         return count
 
@@ -140,7 +141,7 @@ class File(io.RawIOBase):
         memory = self._gpu_memory_to_write(data)
         if memory is None:
             return pwrite_all(self._core, data, not_negative(offset), self.name)
-        return self._volume._move(self._core, not_negative(offset), memory, self.name, writes=True)
+        return self._write_from_gpu(not_negative(offset), memory)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """`whence` may be os.SEEK_DATA and os.SEEK_HOLE, too."""
@@ -216,6 +217,19 @@ class File(io.RawIOBase):
         self._require(self._mode.writable, "writing")
         return self._core
 
+    def _read_to_gpu(self, offset: int, memory: DeviceMemory) -> int:
+        """Waits for the bytes; how many."""
+        order = common_stream([memory], None)
+        part = (self._core, offset, memory)
+        return _moving.read(self._volume._core, [part], [self.name], order)[0]
+
+    def _write_from_gpu(self, offset: int, memory: DeviceMemory) -> int:
+        """The same of what is written."""
+        order = common_stream([memory], None)
+        part = (self._core, offset, memory)
+        _moving.write(self._volume._core, [part], [self.name], order)
+        return memory.size
+
     def _write_from_host(self, data: Memory) -> int:
         done = self._core.write(memory_to_read(data))
         if self._is_buffered and done > 0:
@@ -236,7 +250,7 @@ class File(io.RawIOBase):
 
     def _gpu_memory_to_write(self, data: Memory) -> DeviceMemory | None:
         """None: it is to be written from memory of the host."""
-        memory = self._volume._gpu_memory(data, fills=False)
+        memory = gpu_memory(self._volume, data, fills=False)
         if memory is None or not self._mode.appends:
             return memory
         if memory.is_pinned:

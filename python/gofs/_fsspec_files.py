@@ -9,8 +9,8 @@ import os
 from typing import TYPE_CHECKING, Any, cast
 
 from gofs._modes import parse_mode
+from gofs._names import RENAME_NOREPLACE
 from gofs._replacing import Replaced, hand_over, pending_name, replaced_by
-from gofs._volume import RENAME_NOREPLACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import posixpath
+from glob import has_magic
 from typing import TYPE_CHECKING
 
 from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -13,7 +15,30 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gofs.fsspec import GofsFileSystem
+
+
+def expanded(
+    fs: GofsFileSystem,
+    path: str | list[str],
+    expand: Callable[..., list[str]],
+    *,
+    assume_literal: bool,
+) -> list[str]:
+    """GofsFileSystem.expand_path(). `expand` is that of others."""
+    given = [path] if isinstance(path, (str, os.PathLike)) else path
+    names = [fs._strip_protocol(each) for each in given]
+    if assume_literal:
+        return list(expand(names, assume_literal=True))
+    literal = [name for name in names if has_magic(name) and fs.lexists(name)]
+    if not literal:
+        return list(expand(names))
+    found = set(expand(literal, assume_literal=True))
+    with contextlib.suppress(FileNotFoundError):  # something was found
+        found.update(expand([name for name in names if name not in literal]))
+    return sorted(found)
 
 
 def outermost(paths: list[str]) -> list[str]:

@@ -28,6 +28,22 @@ class Part(NamedTuple):
         return range(*slice(self.start, self.end).indices(size))
 
 
+def parts_of(
+    paths: list[str],
+    starts: int | None | list[int | None],
+    ends: int | None | list[int | None],
+) -> list[Part]:
+    """What cat_ranges() is asked for."""
+    if not isinstance(paths, list):
+        raise TypeError(f"paths: a list is wanted, not {type(paths).__name__}")
+    starts, ends = (
+        each if isinstance(each, list) else [each] * len(paths) for each in (starts, ends)
+    )
+    if len(starts) != len(paths) or len(ends) != len(paths):
+        raise ValueError("as many starts and ends as paths are wanted, or one for all")
+    return [Part(*each) for each in zip(paths, starts, ends)]
+
+
 def read_parts(volume: Volume, parts: list[Part]) -> list[Contents]:
     """Of each its bytes, or the error, which is not raised."""
     paths = list(dict.fromkeys(part.path for part in parts))

@@ -8,13 +8,13 @@ import os
 import pickle
 import threading
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gofs._mount_or_attach import is_socket, mount_or_attach
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
 VARIABLE = "GOFS_VOLUMES"
 
@@ -106,6 +106,27 @@ class SentVolume:
 
 def _received(data: bytes) -> SentVolume:
     return SentVolume(volumes.unpickled(data))
+
+
+def sent(
+    kind: type[Any], args: Iterable[Any], options: Mapping[str, Any]
+) -> tuple[type[Any], list[Any], dict[str, Any]]:
+    """How made_again() makes an object elsewhere, whose arguments may be volumes."""
+    sent_options = {name: _as_sent(each) for name, each in options.items()}
+    return kind, [_as_sent(each) for each in args], sent_options
+
+
+def made_again(kind: type[Any], args: list[Any], options: dict[str, Any]) -> Any:
+    given_options = {name: _as_given(each) for name, each in options.items()}
+    return kind(*[_as_given(each) for each in args], **given_options)
+
+
+def _as_sent(option: Any) -> Any:
+    return SentVolume(option) if isinstance(option, Volume) else option
+
+
+def _as_given(option: Any) -> Any:
+    return option.volume if isinstance(option, SentVolume) else option
 
 
 def _specs_of_environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gofs._arrays import on_host
 from gofs._buffers import bytes_to_read, gpu_memory_to_read
+from gofs._gpu_memory import reaches
 
 if TYPE_CHECKING:
     from gofs._device import DeviceMemory
@@ -38,7 +39,7 @@ class GatheredWrites:
         to be so. Tensors in the memory of the volume's GPU do not go through the host's. Raises
         ValueError where its bytes have gaps, and OSError as Volume.write_ranges().
         """
-        if self._volume._reaches(data):
+        if reaches(self._volume, data):
             size = cast("DeviceMemory", gpu_memory_to_read(data)).size
             self._ranges.append((self._file, offset, data))
             self._hold(size if is_copy else 0)

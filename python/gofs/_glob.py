@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gofs._entries import DirEntry
-    from gofs._volume import Volume
+    from gofs._names import Names
 
 _MAGIC = re.compile(r"[*?[]")
 
 
-def glob(volume: Volume, pattern: str, *, recursive: bool, include_hidden: bool) -> list[str]:
+def glob(volume: Names, pattern: str, *, recursive: bool, include_hidden: bool) -> list[str]:
     """Volume.glob()."""
     root = pattern[: len(pattern) - len(pattern.lstrip("/"))]
     *folders, last = pattern[len(root) :].split("/")
@@ -30,7 +30,7 @@ def glob(volume: Volume, pattern: str, *, recursive: bool, include_hidden: bool)
 
 
 class _Search:
-    def __init__(self, volume: Volume, recursive: bool, include_hidden: bool) -> None:
+    def __init__(self, volume: Names, recursive: bool, include_hidden: bool) -> None:
         self._volume = volume
         self._recursive = recursive
         self._include_hidden = include_hidden

@@ -11,6 +11,7 @@ from gofs import _moving
 from gofs._buffers import bytes_to_read, memory_to_fill
 from gofs._device import common_stream
 from gofs._file import File
+from gofs._gpu_memory import gpu_memory
 from gofs._stat import not_negative
 from gofs._whole_writes import pwrite_all
 
@@ -27,7 +28,7 @@ def read_ranges(
     volume: Volume, wanted: Sequence[tuple[File | AnyPath, int, Memory]], stream: Stream | None
 ) -> list[int]:
     """Volume.read_ranges()."""
-    memories = [volume._gpu_memory(buffer, fills=True) for _, _, buffer in wanted]
+    memories = [gpu_memory(volume, buffer, fills=True) for _, _, buffer in wanted]
     counts = iter(
         volume._core.read_ranges(
             [
@@ -98,7 +99,7 @@ def _to_write(volume: Volume, file: File | AnyPath, data: Memory) -> DeviceMemor
     if isinstance(file, File):
         memory = file._gpu_memory_to_write(data)
     else:
-        memory = volume._gpu_memory(data, fills=False)
+        memory = gpu_memory(volume, data, fills=False)
     return _Host(bytes_to_read(data)) if memory is None else memory
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gofs import _moving
 from gofs._buffers import bytes_to_fill, bytes_to_read
 from gofs._device import common_stream
+from gofs._gpu_memory import gpu_memory
 from gofs._whole_writes import pwrite_all
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def read_runs(
     """Fills the memory with runs, one behind the other, and waits; False where the file ends before
     one of them does. Errors are those of Volume.read_ranges()."""
     core = file._core_to_read()
-    on_gpu = volume._gpu_memory(memory, fills=True)
+    on_gpu = gpu_memory(volume, memory, fills=True)
     order = 0 if on_gpu is None else common_stream([on_gpu], stream)
     view = bytes_to_fill(memory) if on_gpu is None else memoryview(b"")
     for parts in _portions(runs):

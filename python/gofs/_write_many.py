@@ -13,6 +13,7 @@ from gofs import _moving
 from gofs._buffers import memory_to_read
 from gofs._device import common_stream
 from gofs._errors import raise_error
+from gofs._gpu_memory import gpu_memory
 from gofs._modes import REPLACES
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def write_many(
     for given, data in files.items():
         name = os.fsdecode(given)
         names.append(name)
-        memory = volume._gpu_memory(data, fills=False)
+        memory = gpu_memory(volume, data, fills=False)
         if memory is None:
             host[name] = memory_to_read(data)
         else:

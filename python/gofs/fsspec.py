@@ -10,7 +10,6 @@ what the option `volume` says.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
 import posixpath
@@ -28,9 +27,10 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
 
 from gofs._fsspec_files import Opened, PendingFile, opened
 from gofs._fsspec_listing import LEADS_NOWHERE, info_of, infos_below, walk
-from gofs._fsspec_names import inside, moves
-from gofs._fsspec_reading import Part, first_error, read_parts
-from gofs._fsspec_volumes import VARIABLE, SentVolume, volumes
+from gofs._fsspec_names import expanded, inside, moves
+from gofs._fsspec_reading import Part, first_error, parts_of, read_parts
+from gofs._fsspec_removing import remove
+from gofs._fsspec_volumes import VARIABLE, made_again, sent, volumes
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
@@ -90,9 +90,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """A volume that was given is mounted again elsewhere, and once for all its file systems."""
         if not isinstance(self._given, Volume):
             return super().__reduce__()
-        args = [_as_sent(each) for each in self.storage_args]
-        options = {name: _as_sent(each) for name, each in self.storage_options.items()}
-        return _made_again, (type(self), args, options)
+        return made_again, sent(type(self), self.storage_args, self.storage_options)
 
     @property
     def fsid(self) -> str:
@@ -195,18 +193,8 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         **options: Any,
     ) -> list[str]:
         """As that of others. What a file is called names it, also where it looks like a glob."""
-        given = [path] if isinstance(path, (str, os.PathLike)) else path
-        names = [self._strip_protocol(each) for each in given]
         expand = partial(super().expand_path, recursive=recursive, maxdepth=maxdepth, **options)
-        if assume_literal:
-            return list(expand(names, assume_literal=True))
-        literal = [name for name in names if has_magic(name) and self.lexists(name)]
-        if not literal:
-            return list(expand(names))
-        found = set(expand(literal, assume_literal=True))
-        with contextlib.suppress(FileNotFoundError):  # something was found
-            found.update(expand([name for name in names if name not in literal]))
-        return sorted(found)
+        return expanded(self, path, expand, assume_literal=assume_literal)
 
     def sizes(self, paths: list[str]) -> list[int]:
         """By one batch."""
@@ -264,31 +252,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
         With `maxdepth` a directory is removed if nothing below that depth is in it.
         """
-        paths = self.expand_path(path)
-        trees = {each for each in paths if self.isdir(each) and not self.islink(each)}
-        if trees and not recursive:
-            raise IsADirectoryError(f"{min(trees)}: a directory: remove it with recursive=True")
-        for each in reversed(paths):  # what is in a directory before that
-            if each in trees:
-                self._rm_tree(each, maxdepth)
-            else:
-                self.rm_file(each)
-
-    def _rm_tree(self, path: str, maxdepth: int | None) -> None:
-        top = path.rstrip("/").count("/")
-        for here, folders, files in self.volume.walk(path, topdown=False):
-            if maxdepth is not None and here.rstrip("/").count("/") - top >= maxdepth:
-                continue
-            for name in files:
-                self.volume.unlink(posixpath.join(here, name))
-            for name in folders:
-                below = posixpath.join(here, name)
-                if self.volume.islink(below):
-                    self.volume.unlink(below)
-                else:
-                    self.volume.rmdir(below)
-        if path != "/":
-            self.volume.rmdir(path)
+        remove(self.volume, self.expand_path(path), recursive, maxdepth)
 
     # --- Files -----------------------------------------------------------------------------------
 
@@ -342,15 +306,11 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         **options: Any,
     ) -> list[Any]:
         """By one batch for all of them. No gaps are read."""
-        if not isinstance(paths, list):
-            raise TypeError(f"paths: a list is wanted, not {type(paths).__name__}")
-        starts, ends = (
-            each if isinstance(each, list) else [each] * len(paths) for each in (starts, ends)
-        )
-        if len(starts) != len(paths) or len(ends) != len(paths):
-            raise ValueError("as many starts and ends as paths are wanted, or one for all")
-        names = map(self._strip_protocol, paths)
-        contents = read_parts(self.volume, [Part(*each) for each in zip(names, starts, ends)])
+        parts = [
+            part._replace(path=self._strip_protocol(part.path))
+            for part in parts_of(paths, starts, ends)
+        ]
+        contents = read_parts(self.volume, parts)
         error = first_error(contents)
         if on_error != "return" and error is not None:
             raise error
@@ -448,23 +408,6 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """There is no cache."""
-
-
-def _as_sent(option: Any) -> Any:
-    return SentVolume(option) if isinstance(option, Volume) else option
-
-
-def _as_given(option: Any) -> Any:
-    return option.volume if isinstance(option, SentVolume) else option
-
-
-def _made_again(
-    kind: type[GofsFileSystem], args: list[Any], options: dict[str, Any]
-) -> GofsFileSystem:
-    return kind(
-        *[_as_given(each) for each in args],
-        **{name: _as_given(each) for name, each in options.items()},
-    )
 
 
 def _utc(seconds: float) -> datetime.datetime:

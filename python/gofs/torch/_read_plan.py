@@ -14,6 +14,7 @@ import torch
 from torch.distributed.checkpoint.planner import LoadItemType
 
 from gofs._boxes import RUN_BYTES_MIN, run_begins, run_bytes
+from gofs._gpu_memory import reaches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,7 @@ class _Reads:
 
     def fills(self, tensor: Any) -> bool:
         """Whether its memory can be read into: it is the host's, or of the volume's GPU."""
-        return str(tensor.device) == "cpu" or self._volume._reaches(tensor)
+        return str(tensor.device) == "cpu" or reaches(self._volume, tensor)
 
     def add(self, place: Mapping[str, Any], begin: int, memory: Any) -> None:
         """`memory` is to have the item's bytes from `begin` on."""

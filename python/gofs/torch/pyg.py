@@ -29,6 +29,7 @@ except ImportError as error:
     ) from error
 
 from gofs._arrays import described, framework_named, on_host, row_numbers, rows_within
+from gofs._gpu_memory import reaches
 from gofs._runs import merged, write_runs
 from gofs._safetensors_header import tensor_bytes
 from gofs.safetensors import SafetensorsFile, safe_open, save_file
@@ -169,7 +170,7 @@ class GofsFeatureStore(FeatureStore):
                     f"{path}: the rows are {info.dtype} of shape {wanted}, and {given.dtype} of "
                     f"shape {given.shape} was given"
                 )
-            values = tensor if volume._reaches(tensor) else on_host(tensor)
+            values = tensor if reaches(volume, tensor) else on_host(tensor)
             size = tensor_bytes(info.dtype, info.shape[1:])
             for begin, end in _without_repeats(rows):
                 runs = merged((offset + row * size, size) for row in rows[begin:end])

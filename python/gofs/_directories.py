@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees of directories, walked and made as `os` does it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gofs._names import Names
+    from gofs._typing import AnyPath
+
+
+def walk(
+    volume: Names,
+    top: AnyPath,
+    topdown: bool,
+    onerror: Callable[[OSError], object] | None,
+    followlinks: bool,
+) -> Iterator[tuple[Any, list[Any], list[Any]]]:
+    """Names.walk()."""
+    left: list[Any] = [os.fspath(top)]
+    while left:
+        here = left.pop()
+        if isinstance(here, tuple):
+            yield here
+            continue
+        try:
+            directories, others, below = _sorted_out(volume, here, followlinks)
+        except OSError as error:
+            if onerror is not None:
+                onerror(error)
+            continue
+        if not topdown:
+            left.append((here, directories, others))
+            left += (posixpath.join(here, name) for name in reversed(below))
+            continue
+        yield here, directories, others
+        # The caller may have changed the list.
+        for name in reversed(directories):
+            path = posixpath.join(here, name)
+            if followlinks or not volume.islink(path):
+                left.append(path)
+
+
+def _sorted_out(
+    volume: Names, path: Any, followlinks: bool
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """The names of directories, those of all else, and the former that a walk goes into."""
+    directories: list[Any] = []
+    others: list[Any] = []
+    below: list[Any] = []
+    with volume.scandir(path) as entries:
+        for entry in entries:
+            try:
+                is_dir = entry.is_dir()
+            except OSError:
+                is_dir = False
+            (directories if is_dir else others).append(entry.name)
+            if is_dir and (followlinks or not entry.is_symlink()):
+                below.append(entry.name)
+    return directories, others, below
+
+
+def makedirs(volume: Names, path: str, mode: int, *, exist_ok: bool) -> None:
+    """Names.makedirs()."""
+    parents = _missing_parents(volume, path)
+    for parent in reversed(parents):
+        try:
+            volume.mkdir(parent)
+        except FileExistsError:
+            pass  # another has made it, or it is a dot
+    if parents and posixpath.basename(path.rstrip("/")) == ".":
+        return
+    try:
+        volume.mkdir(path, mode)
+    except OSError:
+        if not exist_ok or not volume.isdir(path):
+            raise
+
+
+def _missing_parents(volume: Names, path: str) -> list[str]:
+    """The longest first."""
+    missing: list[str] = []
+    parent = posixpath.dirname(path.rstrip("/"))
+    while parent and not volume.exists(parent):
+        missing.append(parent)
+        parent = posixpath.dirname(parent)
+    return missing

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many whole files, read by few calls."""
+
+from __future__ import annotations
+
+import itertools
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+from gofs import _moving
+from gofs._arrays import default_framework, framework_named
+from gofs._buffers import bytes_to_fill
+from gofs._device import common_stream
+from gofs._gpu_memory import gpu_memory
+from gofs._packed import PackedFiles, read_packed, read_packed_array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gofs._typing import AnyPath, Memory, Stream
+    from gofs._volume import Volume
+
+# Where each of several files begins in one piece of memory: no type is aligned to more.
+_ALIGNMENT = 256
+
+
+def read_many(
+    volume: Volume, paths: Sequence[AnyPath], packed: bool, framework: str | None, device: Any
+) -> list[bytes] | PackedFiles:
+    """Volume.read_many()."""
+    if framework is None and device is None:
+        return read_packed(volume, paths) if packed else [volume.read(path) for path in paths]
+    if not packed:
+        raise ValueError("framework and device are for packed=True, and for read_arrays()")
+    made = framework_named(framework or default_framework(), device or "cpu", volume)
+    files = read_packed_array(volume, paths, made)
+    return files._replace(data=made.place(files.data))
+
+
+def read_arrays(
+    volume: Volume, paths: Sequence[AnyPath], framework: str | None, device: Any
+) -> list[Any]:
+    """Volume.read_arrays()."""
+    made = framework_named(framework or default_framework(), device, volume)
+    rooms = (-(-size // _ALIGNMENT) * _ALIGNMENT for size in volume._core.sizes(paths))
+    offsets = [0, *itertools.accumulate(rooms)]
+    data = made.empty(offsets[-1])
+    counts = read_many_into(volume, paths, data, offsets, made.stream)
+    data = made.place(data)
+    return [data[begin : begin + count] for begin, count in zip(offsets, counts)]
+
+
+def read_many_into(
+    volume: Volume,
+    paths: Sequence[AnyPath],
+    buffer: Memory,
+    offsets: Sequence[int],
+    stream: Stream | None,
+) -> list[int]:
+    """Volume.read_many_into()."""
+    if len(offsets) != len(paths) + 1:
+        raise ValueError(f"{len(offsets)} offsets for {len(paths)} files: one more than files")
+    if offsets[0] < 0 or any(begin > end for begin, end in itertools.pairwise(offsets)):
+        raise ValueError("offsets: none is negative, or less than the one before")
+    memory = gpu_memory(volume, buffer, fills=True)
+    if memory is None:
+        flat = bytes_to_fill(buffer)
+        _expect_room(offsets[-1], len(flat))
+        return volume.read_ranges(
+            (path, 0, flat[begin:end]) for path, begin, end in zip(paths, offsets, offsets[1:])
+        )
+    _expect_room(offsets[-1], memory.size)
+    order = common_stream([memory], stream)
+    return _moving.read_files(volume._core, paths, offsets, memory, order)
+
+
+def _expect_room(wanted: int, size: int) -> None:
+    if wanted > size:
+        raise ValueError(f"the buffer has {size} bytes, and the files are to have {wanted}")
+
+
+def read_dir(
+    volume: Volume, directory: str, packed: bool, framework: str | None, device: Any
+) -> dict[str, bytes] | PackedFiles:
+    """Volume.read_dir()."""
+    with volume.scandir(directory) as entries:
+        names = sorted(entry.name for entry in entries if entry.is_file())
+    paths = [posixpath.join(directory, name) for name in names]
+    if packed:
+        files = volume.read_many(paths, packed=True, framework=framework, device=device)
+        return files._replace(names=names)
+    return dict(zip(names, volume.read_many(paths)))
