@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from gofs._arrays import on_host
-from gofs._buffers import bytes_to_read, gpu_memory_to_read
-from gofs._gpu_memory import reaches
+from gofs._buffers import bytes_to_read
+from gofs._gpu_memory import reached_memory
 
 if TYPE_CHECKING:
-    from gofs._device import DeviceMemory
     from gofs._file import File
     from gofs._volume import Volume
 
@@ -39,11 +38,11 @@ class GatheredWrites:
         to be so. Tensors in the memory of the volume's GPU do not go through the host's. Raises
         ValueError where its bytes have gaps, and OSError as Volume.write_ranges().
         """
-        if reaches(self._volume, data):
-            size = cast("DeviceMemory", gpu_memory_to_read(data)).size
-            self._ranges.append((self._file, offset, data))
-            self._hold(size if is_copy else 0)
-            return size
+        on_gpu = reached_memory(self._volume, data)
+        if on_gpu is not None:
+            self._ranges.append((self._file, offset, on_gpu))
+            self._hold(on_gpu.size if is_copy else 0)
+            return on_gpu.size
         contents = bytes_to_read(on_host(data))
         if contents.nbytes > 0 and not self._is_joined(offset, contents):
             is_small = contents.nbytes < _JOINED_BYTES_MAX

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gofs import _moving
 from gofs._buffers import bytes_to_read, memory_to_fill
-from gofs._device import common_stream
+from gofs._device import DeviceMemory, common_stream
 from gofs._file import File
 from gofs._gpu_memory import gpu_memory
 from gofs._stat import not_negative
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gofs import _core
-    from gofs._device import DeviceMemory
     from gofs._typing import AnyPath, Memory, Stream
     from gofs._volume import Volume
 
@@ -57,17 +56,24 @@ def read_ranges(
 
 
 def write_ranges(
-    volume: Volume, given: Sequence[tuple[File | AnyPath, int, Memory]], stream: Stream | None
+    volume: Volume,
+    given: Sequence[tuple[File | AnyPath, int, Memory | DeviceMemory]],
+    stream: Stream | None,
 ) -> None:
-    """Volume.write_ranges()."""
+    """Volume.write_ranges(). A DeviceMemory is one of which reached_memory() has asked."""
     # What can be refused is, before anything is written.
     files = [file for file, _, _ in given]
     offsets = [not_negative(offset) for _, offset, _ in given]
     memories = [_to_write(volume, file, data) for file, _, data in given]
     on_gpu = [memory for memory in memories if not isinstance(memory, _Host)]
     order = common_stream(on_gpu, stream)
-    if on_gpu:
-        _moving.check(volume._core, on_gpu, order)
+    unknown = [
+        memory
+        for (_, _, data), memory in zip(given, memories)
+        if not isinstance(memory, _Host) and not isinstance(data, DeviceMemory)
+    ]
+    if unknown:
+        _moving.check(volume._core, unknown, order)
     with _opened(volume, files, os.O_WRONLY) as cores:
         names = _names_of(files)
         numbers = [i for i, memory in enumerate(memories) if not isinstance(memory, _Host)]
@@ -95,7 +101,11 @@ class _Host:
         self.data = data
 
 
-def _to_write(volume: Volume, file: File | AnyPath, data: Memory) -> DeviceMemory | _Host:
+def _to_write(
+    volume: Volume, file: File | AnyPath, data: Memory | DeviceMemory
+) -> DeviceMemory | _Host:
+    if isinstance(data, DeviceMemory):
+        return data
     if isinstance(file, File):
         memory = file._gpu_memory_to_write(data)
     else:

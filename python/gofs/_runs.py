@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from gofs import _moving
-from gofs._buffers import bytes_to_fill, bytes_to_read
+from gofs._buffers import bytes_to_fill
 from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
 from gofs._whole_writes import pwrite_all
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeAlias
 
+    from gofs._device import DeviceMemory
     from gofs._file import File
     from gofs._typing import Memory, Stream
     from gofs._volume import Volume
@@ -52,20 +53,20 @@ def read_runs(
     return True
 
 
-def write_runs(volume: Volume, file: File, runs: Iterable[Run], memory: Memory) -> None:
+def write_runs(
+    volume: Volume, file: File, runs: Iterable[Run], memory: DeviceMemory | memoryview
+) -> None:
     """Writes the memory to runs, which have it one behind the other, and waits. Where they overlap,
     any of them may win. Errors are those of Volume.write_ranges()."""
     core = file._core_to_write()
-    on_gpu = file._gpu_memory_to_write(memory)
-    view = bytes_to_read(memory) if on_gpu is None else memoryview(b"")
     for parts in _portions(runs):
-        if on_gpu is None:
+        if isinstance(memory, memoryview):
             for offset, size, at in parts:
-                pwrite_all(core, view[at : at + size], offset, file.name)
+                pwrite_all(core, memory[at : at + size], offset, file.name)
         else:
-            given = [(core, offset, on_gpu.part(at, size)) for offset, size, at in parts]
+            given = [(core, offset, memory.part(at, size)) for offset, size, at in parts]
             names = [file.name] * len(parts)
-            _moving.write(volume._core, given, names, common_stream([on_gpu], None))
+            _moving.write(volume._core, given, names, common_stream([memory], None))
 
 
 def merged(runs: Iterable[Run]) -> Iterator[Run]:

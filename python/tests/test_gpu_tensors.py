@@ -27,22 +27,35 @@ def torch() -> Iterator[FakeTorch]:
 
 
 class Calls:
-    """How many ranges each call had that moved memory of the GPU, and of which bytes."""
+    """How many ranges each call had that moved memory of the GPU, and of which bytes; and of which
+    memory it was asked whether the GPU reaches it."""
 
     def __init__(self, volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reads: list[list[int]] = []
         self.writes: list[list[int]] = []
+        self.asked: list[int] = []
         core = volume._core
 
         def move_ranges(ranges: list[Any], writes: bool, stream: int) -> list[int]:
             (self.writes if writes else self.reads).append([size for *_, size in ranges])
             return core.move_ranges(ranges, writes, stream)
 
+        def reaches(address: int, size: int) -> bool:
+            self.asked.append(size)
+            return True
+
+        def check_memory(memory: list[tuple[int, int]], stream: int) -> None:
+            self.asked.extend(size for _, size in memory)
+            core.check_memory(memory, stream)
+
         monkeypatch.setattr(volume, "_reaches_gpu", True)
-        watched = Watched(volume, move_ranges=move_ranges, reaches=lambda *_: True)
+        watched = Watched(
+            volume, move_ranges=move_ranges, reaches=reaches, check_memory=check_memory
+        )
         monkeypatch.setattr(volume, "_core", watched)
 
     def clear(self) -> None:
+        self.asked.clear()
         self.reads.clear()
         self.writes.clear()
 
@@ -78,15 +91,17 @@ def test_a_checkpoint_is_written_and_read_by_one_call_each(
     draw = numpy.random.default_rng(5)
     arrays = {f"w{number}": draw.random((number + 1, 37)) for number in range(20)}
     saved(volume, {**{name: on_gpu(array) for name, array in arrays.items()}, "step": 3})
-    assert [sorted(sizes) for sizes in calls.writes] == [
-        sorted(array.nbytes for array in arrays.values())
-    ]
+    sizes = sorted(array.nbytes for array in arrays.values())
+    assert [sorted(each) for each in calls.writes] == [sizes]
+    assert sorted(calls.asked) == sizes
+    calls.clear()
     found: dict[str, Any] = {
         name: on_gpu(numpy.zeros_like(array)) for name, array in arrays.items()
     }
     found["step"] = None
     loaded(volume, found)
     assert len(calls.reads) == 1
+    assert sorted(calls.asked) == sizes
     assert found.pop("step") == 3
     assert all(numpy.array_equal(found[name].array, arrays[name]) for name in arrays)
     assert torch.moves == 0
@@ -294,3 +309,27 @@ def test_of_a_row_that_is_named_twice_the_later_values_are_put(
         values[row] = new
     assert numpy.array_equal(store.get_tensor("paper", "x", None), values)
     assert len(calls.writes) == (0 if device == "cpu" else 3)
+
+
+@pytest.mark.parametrize("mounted_by", ["GPU", "CPU"])
+def test_it_is_asked_once_whether_the_gpu_reaches_a_memory(
+    volume: gofs.Volume,
+    torch: FakeTorch,
+    calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+    mounted_by: str,
+) -> None:
+    from gofs.torch.pyg import GofsFeatureStore
+
+    monkeypatch.setattr(volume, "_reaches_gpu", mounted_by == "GPU")
+    values = numpy.arange(120, dtype="f4").reshape(20, 6)
+    save_file(volume, {"x": on_gpu(values), "y": on_gpu(values[:7])}, "/file")
+    assert calls.asked == [values.nbytes, values[:7].nbytes]
+    store = GofsFeatureStore(volume, "/graph")
+    store.put_tensor(values, "paper", "x", None)
+    calls.clear()
+    store.put_tensor(on_gpu(values[:5]), "paper", "x", [3, 4, 3, 9, 4])
+    assert calls.asked == [values[:5].nbytes]
+    calls.clear()
+    volume.write_ranges([("/file", 0, on_gpu(values)), ("/file", 900, b"end")])
+    assert calls.asked[-1] == values.nbytes

@@ -14,7 +14,9 @@ import torch
 from torch.distributed.checkpoint.planner import LoadItemType
 
 from gofs._boxes import RUN_BYTES_MIN, run_begins, run_bytes
-from gofs._gpu_memory import reaches
+from gofs._buffers import bytes_to_fill
+from gofs._device import DeviceMemory
+from gofs._gpu_memory import reached_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +40,12 @@ class _Reads:
         self._after: list[Callable[[], None]] = []
         self._staged_bytes = 0
 
-    def fills(self, tensor: Any) -> bool:
-        """Whether its memory can be read into: it is the host's, or of the volume's GPU."""
-        return str(tensor.device) == "cpu" or reaches(self._volume, tensor)
+    def memory_of(self, tensor: Any) -> DeviceMemory | memoryview | None:
+        """What is read into; None: of another GPU than the volume's."""
+        memory = reached_memory(self._volume, tensor)
+        if memory is None and str(tensor.device) == "cpu":
+            return bytes_to_fill(tensor)
+        return memory
 
     def add(self, place: Mapping[str, Any], begin: int, memory: Any) -> None:
         """`memory` is to have the item's bytes from `begin` on."""
@@ -118,12 +123,13 @@ def _add_tensor(reads: _Reads, place: Mapping[str, Any], item: Any, planner: Any
     box = [range(begin, begin + size) for begin, size in zip(offsets, lengths)]
     run = run_bytes(shape, box, dtype.itemsize)
     is_whole_runs = run >= RUN_BYTES_MIN or run == _bytes_of(target)
-    if is_whole_runs and _takes_bytes(target, dtype) and reads.fills(target):
-        flat = target.reshape((-1,)).view(torch.uint8)
-        for number, begin in enumerate(run_begins(shape, box, dtype.itemsize)):
-            reads.add(place, begin, flat[number * run : (number + 1) * run])
-        reads.then(lambda: planner.commit_tensor(item, target))
-        return
+    if is_whole_runs and _takes_bytes(target, dtype):
+        memory = reads.memory_of(target)
+        if memory is not None:
+            for number, begin in enumerate(run_begins(shape, box, dtype.itemsize)):
+                reads.add(place, begin, _part(memory, number * run, run))
+            reads.then(lambda: planner.commit_tensor(item, target))
+            return
     first, count = (offsets[0], lengths[0]) if shape else (0, 1)
     staged = torch.empty((count, *shape[1:]) if shape else (), dtype=dtype)
     if _bytes_of(staged) > 0:
@@ -150,7 +156,15 @@ def _takes_bytes(target: Any, dtype: Any) -> bool:
     )
 
 
+def _part(memory: DeviceMemory | memoryview, begin: int, size: int) -> DeviceMemory | memoryview:
+    if isinstance(memory, memoryview):
+        return memory[begin : begin + size]
+    return memory.part(begin, size)
+
+
 def _bytes_of(memory: Any) -> int:
-    if isinstance(memory, bytearray):
+    if isinstance(memory, (bytearray, memoryview)):
         return len(memory)
+    if isinstance(memory, DeviceMemory):
+        return memory.size
     return int(memory.numel() * memory.element_size())

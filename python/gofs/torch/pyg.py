@@ -29,7 +29,8 @@ except ImportError as error:
     ) from error
 
 from gofs._arrays import described, framework_named, on_host, row_numbers, rows_within
-from gofs._gpu_memory import reaches
+from gofs._buffers import bytes_to_read
+from gofs._gpu_memory import reached_memory
 from gofs._runs import merged, write_runs
 from gofs._safetensors_header import tensor_bytes
 from gofs.safetensors import SafetensorsFile, safe_open, save_file
@@ -170,12 +171,16 @@ class GofsFeatureStore(FeatureStore):
                     f"{path}: the rows are {info.dtype} of shape {wanted}, and {given.dtype} of "
                     f"shape {given.shape} was given"
                 )
-            values = tensor if reaches(volume, tensor) else on_host(tensor)
+            on_gpu = reached_memory(volume, tensor)
+            host = bytes_to_read(on_host(tensor)) if on_gpu is None else memoryview(b"")
             size = tensor_bytes(info.dtype, info.shape[1:])
             for begin, end in _without_repeats(rows):
                 runs = merged((offset + row * size, size) for row in rows[begin:end])
-                part = values if end - begin == len(rows) else values[begin:end]
-                write_runs(volume, file, runs, part)
+                if on_gpu is None:
+                    write_runs(volume, file, runs, host[begin * size : end * size])
+                else:
+                    part = on_gpu.part(begin * size, (end - begin) * size)
+                    write_runs(volume, file, runs, part)
             if self._sync:
                 file.fsync()
 
