@@ -179,6 +179,23 @@ def test_a_store_goes_to_other_processes_as_its_volume(
             assert other.get_tensor("paper", "x", None).tolist() == [0, 1, 2, 3, 4]
 
 
+def test_what_no_store_has_made_is_passed_over(volume: gofs.Volume, torch: FakeTorch) -> None:
+    row = torch.tensor(numpy.array([0, 1]))
+    for store, folder in ((features(volume), "features"), (edges(volume), "edges")):
+        if folder == "features":
+            store.put_tensor(row, "paper", "x", None)
+        else:
+            store.put_edge_index((row, row), "paper", "coo")
+        volume.write(f"/graph/{folder}/README.txt", b"notes")
+        volume.write(f"/graph/{folder}/stray.safetensors", b"notes")
+        volume.write(f"/graph/{folder}/paper/notes", b"notes")
+        volume.makedirs(f"/graph/{folder}/paper/folder.safetensors")
+        volume.makedirs(f"/graph/{folder}/.hidden")
+        volume.write(f"/graph/{folder}/.hidden/y.safetensors", b"notes")
+    assert [attr.attr_name for attr in features(volume).get_all_tensor_attrs()] == ["x"]
+    assert [attr.edge_type for attr in edges(volume).get_all_edge_attrs()] == ["paper"]
+
+
 @pytest.mark.parametrize(
     "key",
     [

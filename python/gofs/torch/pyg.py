@@ -30,6 +30,7 @@ except ImportError as error:
 
 from gofs._arrays import described, framework_named, on_host, row_numbers, rows_within
 from gofs._buffers import bytes_to_read
+from gofs._entries import DirEntry
 from gofs._gpu_memory import reached_memory
 from gofs._runs import merged, write_runs
 from gofs._safetensors_header import tensor_bytes
@@ -37,7 +38,7 @@ from gofs.safetensors import SafetensorsFile, safe_open, save_file
 from gofs.torch._names import file_name, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gofs._typing import AnyPath
     from gofs._volume import Volume
@@ -51,8 +52,11 @@ _VALUES = "values"
 class _Files:
     """The files of a store: one for each name in each group."""
 
-    def __init__(self, volume: Volume, folder: str, framework: str, device: Any) -> None:
+    def __init__(
+        self, volume: Volume, folder: str, framework: str, device: Any, sync: bool
+    ) -> None:
         self.volume = volume
+        self.sync = sync
         self._folder = folder
         self._framework = framework
         self._device = device
@@ -67,9 +71,9 @@ class _Files:
         except FileNotFoundError:
             return None
 
-    def save(self, path: str, tensors: dict[str, Any], metadata: Any, sync: bool) -> None:
+    def save(self, path: str, tensors: dict[str, Any], metadata: Any = None) -> None:
         self.volume.makedirs(posixpath.dirname(path), exist_ok=True)
-        save_file(self.volume, tensors, path, metadata, sync=sync)
+        save_file(self.volume, tensors, path, metadata, sync=self.sync)
 
     def remove(self, path: str) -> bool:
         try:
@@ -79,26 +83,25 @@ class _Files:
         return True
 
     def all_of(self) -> Iterator[tuple[Any, str]]:
-        """Each group and name, in order."""
+        """Each group and name, in order. What no store has made is passed over."""
         if not self.volume.exists(self._folder):
             return
-        for group in sorted(self.volume.listdir(self._folder)):
-            for name in sorted(self.volume.listdir(posixpath.join(self._folder, group))):
-                if name.endswith(_SUFFIX) and not name.startswith("."):
+        for group in self._names(self._folder, DirEntry.is_dir):
+            for name in self._names(posixpath.join(self._folder, group), DirEntry.is_file):
+                if name.endswith(_SUFFIX):
                     yield key_of(group), name.removesuffix(_SUFFIX)
 
+    def _names(self, folder: str, is_wanted: Callable[[DirEntry[str]], bool]) -> list[str]:
+        """Those that are not hidden, as files are while they are written."""
+        with self.volume.scandir(folder) as entries:
+            found = [entry.name for entry in entries if is_wanted(entry)]
+        return sorted(name for name in found if not name.startswith("."))
 
-class GofsFeatureStore(FeatureStore):
-    """Tensors of nodes and edges below `path`/features.
 
-    A tensor that is put is replaced as a whole, and durably unless `sync` is False. With an index
-    its rows are written where they lie: others may see some of them before the rest, and of a row
-    that the index has twice the later values are written. `framework` says what is returned:
-    tensors of torch ("pt") on `device`, arrays of numpy ("np") or of CuPy ("cp").
+class _Stored:
+    """How both stores are made."""
 
-    Raises ValueError for rows that the tensor has no place for, IndexError for rows that it has
-    not, and OSError as Volume.open() and its like. Workers take a store as they take a volume.
-    """
+    _FOLDER: str
 
     def __init__(
         self,
@@ -110,16 +113,29 @@ class GofsFeatureStore(FeatureStore):
         sync: bool = True,
     ) -> None:
         super().__init__()
+        folder = posixpath.join(os.fsdecode(path), self._FOLDER)
         # FeatureStore has attributes of its own mean tensors in some of its heirs.
-        self.__dict__["_files"] = _Files(
-            volume, posixpath.join(os.fsdecode(path), "features"), framework, device
-        )
-        self.__dict__["_sync"] = sync
+        self.__dict__["_files"] = _Files(volume, folder, framework, device, sync)
+
+
+class GofsFeatureStore(_Stored, FeatureStore):
+    """Tensors of nodes and edges below `path`/features.
+
+    A tensor that is put is replaced as a whole, and durably unless `sync` is False. With an index
+    its rows are written where they lie: others may see some of them before the rest, and of a row
+    that the index has twice the later values are written. `framework` says what is returned:
+    tensors of torch ("pt") on `device`, arrays of numpy ("np") or of CuPy ("cp").
+
+    Raises ValueError for rows that the tensor has no place for, IndexError for rows that it has
+    not, and OSError as Volume.open() and its like. Workers take a store as they take a volume.
+    """
+
+    _FOLDER = "features"
 
     def _put_tensor(self, tensor: Any, attr: Any) -> bool:
         path = self._path(attr)
         if attr.index is None:
-            self._files.save(path, {_VALUES: tensor}, None, self._sync)
+            self._files.save(path, {_VALUES: tensor})
         else:
             self._put_rows(path, tensor, attr.index)
         return True
@@ -181,37 +197,24 @@ class GofsFeatureStore(FeatureStore):
                 else:
                     part = on_gpu.part(begin * size, (end - begin) * size)
                     write_runs(volume, file, runs, part)
-            if self._sync:
+            if self._files.sync:
                 file.fsync()
 
 
-class GofsGraphStore(GraphStore):
+class GofsGraphStore(_Stored, GraphStore):
     """Edges below `path`/edges, in each layout that was put.
 
     They are replaced as a whole, and durably unless `sync` is False. `framework` and `device` are
     those of GofsFeatureStore.
     """
 
-    def __init__(
-        self,
-        volume: Volume,
-        path: AnyPath,
-        *,
-        framework: str = "pt",
-        device: Any = "cpu",
-        sync: bool = True,
-    ) -> None:
-        super().__init__()
-        self.__dict__["_files"] = _Files(
-            volume, posixpath.join(os.fsdecode(path), "edges"), framework, device
-        )
-        self.__dict__["_sync"] = sync
+    _FOLDER = "edges"
 
     def _put_edge_index(self, edge_index: Any, edge_attr: Any) -> bool:
         row, col = edge_index
         size = None if edge_attr.size is None else list(edge_attr.size)
         metadata = {"size": json.dumps(size)}
-        self._files.save(self._path(edge_attr), {"row": row, "col": col}, metadata, self._sync)
+        self._files.save(self._path(edge_attr), {"row": row, "col": col}, metadata)
         return True
 
     def _get_edge_index(self, edge_attr: Any) -> Any:
@@ -229,7 +232,10 @@ class GofsGraphStore(GraphStore):
         found = []
         for edge_type, name in self._files.all_of():
             layout, _, order = name.partition(".")
-            with self._files.open(self._files.path(edge_type, name)) as file:
+            file = self._files.open(self._files.path(edge_type, name))
+            if file is None:
+                continue  # it was removed meanwhile
+            with file:
                 size = json.loads((file.metadata() or {}).get("size", "null"))
             found.append(
                 EdgeAttr(
