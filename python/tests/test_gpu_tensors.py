@@ -331,5 +331,8 @@ def test_it_is_asked_once_whether_the_gpu_reaches_a_memory(
     store.put_tensor(on_gpu(values[:5]), "paper", "x", [3, 4, 3, 9, 4])
     assert calls.asked == [values[:5].nbytes]
     calls.clear()
+    store = GofsFeatureStore(volume, "/graph", device="cuda:0")
+    assert store.get_tensor_size("paper", "x", [3, 4]) == (2, 6)
+    assert calls.asked == []
     volume.write_ranges([("/file", 0, on_gpu(values)), ("/file", 900, b"end")])
     assert calls.asked[-1] == values.nbytes

@@ -16,6 +16,7 @@ import pytest
 import gofs
 from fake_torch import FakeTorch, Tensor
 from gofs.torch._names import file_name, key_of
+from watched import Watched
 
 EDGE = ("paper", "cites", "paper")
 
@@ -93,6 +94,52 @@ def test_rows_are_had_and_replaced_by_index(
     assert store.update_tensor(numpy.ascontiguousarray(changed[index]), "paper", "x", index)
     assert volume.stat("/graph/features/paper/x.safetensors").st_ino == inode
     assert numpy.array_equal(array_of(store.get_tensor("paper", "x", None)), changed)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        None,
+        7,
+        numpy.int64(-1),
+        slice(2, 9),
+        slice(None, None, -3),
+        [4, -1, 4],
+        [],
+        numpy.array([3, 1, 19, 3]),
+        numpy.arange(20) % 3 == 0,
+        ...,
+        (3, slice(1, 4)),
+        (slice(2, 9), [0, 5]),
+    ],
+    ids=str,
+)
+def test_sizes_are_had_without_data(
+    volume: gofs.Volume, torch: FakeTorch, monkeypatch: pytest.MonkeyPatch, index: Any
+) -> None:
+    values = numpy.arange(120, dtype="f4").reshape(20, 6)
+    store = features(volume, framework="np")
+    store.put_tensor(values, "paper", "x", None)
+    wanted = store.get_tensor("paper", "x", index).shape
+
+    def read(*_: Any) -> None:
+        pytest.fail("data was read")
+
+    monkeypatch.setattr(volume, "_core", Watched(volume, read_ranges=read, read_rows=read))
+    assert store.get_tensor_size("paper", "x", index) == wanted
+    assert wanted == (values.shape if index is None else values[index].shape)
+
+
+def test_sizes_of_rows_that_are_not_there_are_refused(
+    volume: gofs.Volume, torch: FakeTorch
+) -> None:
+    store = features(volume)
+    store.put_tensor(numpy.zeros((20, 6)), "paper", "x", None)
+    for index in (20, [0, -21], numpy.zeros(19, dtype=bool), True):
+        with pytest.raises(IndexError):
+            store.get_tensor("paper", "x", index)
+        with pytest.raises(IndexError):
+            store.get_tensor_size("paper", "x", index)
 
 
 def test_rows_that_do_not_fit_are_refused(volume: gofs.Volume, torch: FakeTorch) -> None:

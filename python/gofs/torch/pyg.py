@@ -16,6 +16,7 @@ memory of the host.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import posixpath
@@ -64,10 +65,11 @@ class _Files:
     def path(self, group: Any, name: str) -> str:
         return posixpath.join(self._folder, file_name(group), name + _SUFFIX)
 
-    def open(self, path: str) -> SafetensorsFile | None:
-        """None where there is none."""
+    def open(self, path: str, *, for_data: bool = True) -> SafetensorsFile | None:
+        """None where there is none. Unless it is `for_data`, no GPU is asked about."""
+        made_as = (self._framework, self._device) if for_data else ("np", "cpu")
         try:
-            return safe_open(self.volume, path, self._framework, self._device)
+            return safe_open(self.volume, path, *made_as)
         except FileNotFoundError:
             return None
 
@@ -157,14 +159,12 @@ class GofsFeatureStore(_Stored, FeatureStore):
         return bool(self.put_tensor(tensor, *args, **kwargs))
 
     def _get_tensor_size(self, attr: Any) -> tuple[int, ...] | None:
-        file = self._files.open(self._path(attr))
+        file = self._files.open(self._path(attr), for_data=False)
         if file is None:
             return None
         with file:
-            size = tuple(file.get_slice(_VALUES).get_shape())
-        if attr.index is None:
-            return size
-        return tuple(self._get_tensor(attr).shape)
+            shape = tuple(file.get_slice(_VALUES).get_shape())
+        return shape if attr.index is None else _shape_of(shape, attr.index)
 
     def get_all_tensor_attrs(self) -> list[Any]:
         return [TensorAttr(group, key_of(name)) for group, name in self._files.all_of()]
@@ -232,7 +232,7 @@ class GofsGraphStore(_Stored, GraphStore):
         found = []
         for edge_type, name in self._files.all_of():
             layout, _, order = name.partition(".")
-            file = self._files.open(self._files.path(edge_type, name))
+            file = self._files.open(self._files.path(edge_type, name), for_data=False)
             if file is None:
                 continue  # it was removed meanwhile
             with file:
@@ -256,9 +256,22 @@ def _rows(index: Any, count: int) -> Sequence[int]:
     """The rows that an index means, of `count`."""
     if isinstance(index, slice):
         return range(*index.indices(count))
-    if not hasattr(index, "__iter__") or (hasattr(index, "shape") and len(index.shape) == 0):
-        index = [index]
-    return rows_within(row_numbers(index, count), count)
+    return rows_within(row_numbers([index] if _is_number(index) else index, count), count)
+
+
+def _is_number(index: Any) -> bool:
+    return not hasattr(index, "__iter__") or (hasattr(index, "shape") and len(index.shape) == 0)
+
+
+def _shape_of(shape: tuple[int, ...], index: Any) -> tuple[int, ...]:
+    """That of what an index names of a tensor. No data is read for it."""
+    if isinstance(index, tuple) or index is Ellipsis or not shape:
+        # numpy is told of a tensor that has one byte for all of its elements.
+        numpy = importlib.import_module("numpy")
+        return tuple(numpy.broadcast_to(numpy.uint8(0), shape)[index].shape)
+    rows = _rows(index, shape[0])
+    is_one = _is_number(index) and not isinstance(index, slice)
+    return shape[1:] if is_one else (len(rows), *shape[1:])
 
 
 def _without_repeats(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
