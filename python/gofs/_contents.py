@@ -13,6 +13,7 @@ from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
 from gofs._modes import REPLACES
 from gofs._new_arrays import read_array
+from gofs._numbers import permissions_number, truth_value
 from gofs._stat import not_negative
 from gofs._transfer import Transfer, read_async, write_async
 
@@ -69,6 +70,7 @@ def write_file(
     sync: bool,
 ) -> int:
     """Volume.write()."""
+    permissions, sync = permissions_number(permissions), truth_value("sync", sync)
     memory = gpu_memory(volume, data, fills=False)
     if memory is None:
         return volume._core.write(path, memory_to_read(data), REPLACES, permissions, sync)
@@ -92,6 +94,7 @@ def write_file_async(
     sync: bool,
 ) -> Transfer:
     """Volume.write_async()."""
+    permissions, sync = permissions_number(permissions), truth_value("sync", sync)
     memory = gpu_memory(volume, data, fills=False)
     if memory is None:
         return Transfer(path, write_file(volume, path, data, permissions, stream, sync=sync))

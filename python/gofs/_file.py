@@ -16,6 +16,7 @@ from gofs import _moving
 from gofs._buffers import memory_to_fill, memory_to_read
 from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
+from gofs._numbers import LONG_MAX, whole_number
 from gofs._stat import not_negative
 from gofs._whole_writes import pwrite_all, write_rest
 
@@ -83,10 +84,13 @@ class File(io.RawIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         """Up to `size` bytes from the position on, fewer only at the end of the file."""
         self._require(self._mode.readable, "reading")
-        if size is None or size < 0:
+        if size is None:
+            return self.readall()
+        count = whole_number("size", size, least=-LONG_MAX, most=LONG_MAX)
+        if count < 0:
             return self.readall()
         with self._position:
-            return self._core.read(size)
+            return self._core.read(count)
 
     def readall(self) -> bytes:
         """All that is left of the file."""
@@ -145,6 +149,8 @@ class File(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """`whence` may be os.SEEK_DATA and os.SEEK_HOLE, too."""
+        offset = whole_number("offset", offset, least=-LONG_MAX, most=LONG_MAX)
+        whence = whole_number("whence", whence)
         with self._position:
             return self._core.seek(offset, whence)
 
@@ -175,7 +181,9 @@ class File(io.RawIOBase):
         """As fallocate(2): 0 reserves what the range lacks, FALLOC_FL_KEEP_SIZE (1) beside it
         leaves the size as it is, FALLOC_FL_PUNCH_HOLE (2) with that makes a hole, and
         FALLOC_FL_ZERO_RANGE (16) makes zeros."""
-        self._core.allocate(mode, not_negative(offset), not_negative(length))
+        self._core.allocate(
+            whole_number("mode", mode), not_negative(offset), not_negative(length)
+        )
 
     def fileno(self) -> NoReturn:
         """Raises io.UnsupportedOperation: Linux knows nothing of the file."""

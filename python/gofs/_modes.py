@@ -32,7 +32,9 @@ _FLAGS = {
 
 
 def parse_mode(mode: str) -> Mode:
-    """Raises ValueError for what is no mode, and for one of text."""
+    """Raises ValueError for what is no mode, and for one of text; TypeError for what is no str."""
+    if not isinstance(mode, str):
+        raise TypeError(f"mode: one such as 'rb' is wanted, not {mode!r}")
     if "t" in mode:
         raise ValueError(
             f"invalid mode: {mode!r}: files are binary: open it with buffering=-1 "

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gofs import _core
+from gofs._numbers import LONG_MAX, nanoseconds, text, truth_value, whole_number
 from gofs._stat import not_negative
 from gofs._volume import Volume
 
@@ -62,23 +63,29 @@ def mount(
     """
     again = partial(mount, **locals())  # with all that was given; nothing else has a name yet
     options = _core.MountOptions()
-    options.backend = backend
+    options.backend = text("backend", backend)
     options.read_only = not writable
-    options.uid = uid
-    options.gid = gid
-    options.groups = list(groups)
-    options.cache_bytes = cache_bytes
-    options.queues = queues
-    options.queue_depth = queue_depth
-    options.command_timeout_ns = _nanoseconds(command_timeout)
-    options.lock_timeout_ns = _nanoseconds(lock_timeout)
-    options.descriptors = descriptors
-    options.clean_percent = clean_percent
-    options.checkpoint_period_ns = _nanoseconds(checkpoint_period)
-    options.idle_clean_percent = idle_clean_percent
-    options.clock_period_ns = _nanoseconds(clock_period)
-    options.discard = discard
-    options.log_structured = log_structured
+    options.groups = [whole_number("groups", group) for group in groups]
+    options.cache_bytes = whole_number("cache_bytes", cache_bytes, most=LONG_MAX)
+    for name, number in (
+        ("uid", uid),
+        ("gid", gid),
+        ("queues", queues),
+        ("queue_depth", queue_depth),
+        ("descriptors", descriptors),
+        ("clean_percent", clean_percent),
+        ("idle_clean_percent", idle_clean_percent),
+    ):
+        setattr(options, name, whole_number(name, number))
+    for name, seconds in (
+        ("command_timeout", command_timeout),
+        ("lock_timeout", lock_timeout),
+        ("checkpoint_period", checkpoint_period),
+        ("clock_period", clock_period),
+    ):
+        setattr(options, f"{name}_ns", nanoseconds(name, seconds))
+    options.discard = truth_value("discard", discard)
+    options.log_structured = truth_value("log_structured", log_structured)
     return Volume(_core.mount(spec, options), again, writable=writable)
 
 
@@ -91,7 +98,7 @@ def attach(path: AnyPath, *, timeout: float = 10) -> Volume:
     that were open raise ESTALE. close() is sync(), and the server goes on.
     """
     again = partial(attach, path, timeout=timeout)
-    core = _core.attach(path, _nanoseconds(timeout))
+    core = _core.attach(path, nanoseconds("timeout", timeout))
     return Volume(core, again, writable=False, attached=True)
 
 
@@ -113,8 +120,6 @@ def mkfs(
         features: as mkfs.f2fs -O names them.
         overwrite: what the file or device holds; else FileExistsError.
     """
-    _core.mkfs(spec, not_negative(size_bytes, spec), label, list(features), overwrite)
-
-
-def _nanoseconds(seconds: float) -> int:
-    return round(seconds * 1_000_000_000)
+    names = [text("features", feature) for feature in features]
+    size = not_negative(size_bytes, spec)
+    _core.mkfs(spec, size, text("label", label), names, truth_value("overwrite", overwrite))

@@ -11,6 +11,7 @@ from gofs._buffers import memory_to_read
 from gofs._directories import makedirs, walk
 from gofs._entries import ScandirIterator
 from gofs._glob import glob
+from gofs._numbers import LONG_MAX, permissions_number, truth_value, whole_number
 from gofs._stat import (
     NOW,
     created_seconds,
@@ -111,11 +112,12 @@ class Names:
 
     def mkdir(self, path: AnyPath, mode: int = 0o777) -> None:
         """There is no umask."""
-        self._core.mkdir(path, mode)
+        self._core.mkdir(path, permissions_number(mode, "mode"))
 
     def makedirs(self, name: AnyPath, mode: int = 0o777, exist_ok: bool = False) -> None:
         """mkdir() with all parents that are missing, which have mode 0o777."""
-        makedirs(self, os.fsdecode(name), mode, exist_ok=exist_ok)
+        made = permissions_number(mode, "mode")  # else parents would be made first
+        makedirs(self, os.fsdecode(name), made, exist_ok=exist_ok)
 
     def rmdir(self, path: AnyPath) -> None:
         self._core.rmdir(path)
@@ -128,7 +130,7 @@ class Names:
         `flags` may be RENAME_NOREPLACE (FileExistsError if something has it) or RENAME_EXCHANGE
         (each gets the other's name).
         """
-        self._core.rename(src, dst, flags)
+        self._core.rename(src, dst, whole_number("flags", flags))
 
     def replace(self, src: AnyPath, dst: AnyPath) -> None:
         """rename() without flags."""
@@ -162,10 +164,14 @@ class Names:
 
     def mknod(self, path: AnyPath, mode: int = 0o600, device: int = 0) -> None:
         """Makes a FIFO, a socket, a device or an empty file, as the type in `mode` says."""
-        self._core.mknod(path, mode, os.major(device), os.minor(device))
+        device = whole_number("device", device, most=LONG_MAX)
+        self._core.mknod(
+            path, permissions_number(mode, "mode"), os.major(device), os.minor(device)
+        )
 
     def mkfifo(self, path: AnyPath, mode: int = 0o666) -> None:
-        self._core.mknod(path, stat.S_IFIFO | stat.S_IMODE(mode), 0, 0)
+        permissions = stat.S_IMODE(permissions_number(mode, "mode"))
+        self._core.mknod(path, stat.S_IFIFO | permissions, 0, 0)
 
     # --- Attributes ------------------------------------------------------------------------------
 
@@ -185,8 +191,9 @@ class Names:
 
     def access(self, path: AnyPath, mode: int) -> bool:
         """Whether the volume's user may do what `mode` says, of os.R_OK and the others."""
+        wanted = whole_number("mode", mode)
         try:
-            self._core.access(path, mode)
+            self._core.access(path, wanted)
         except OSError:
             return False
         return True
@@ -220,12 +227,12 @@ class Names:
 
     def chmod(self, path: AnyPath, mode: int) -> None:
         """The permissions of `mode`; an access list follows them."""
-        self._core.chmod(path, mode)
+        self._core.chmod(path, permissions_number(mode, "mode"))
 
     def chown(self, path: AnyPath, uid: int, gid: int, *, follow_symlinks: bool = True) -> None:
         """-1 leaves the owner or the group as it is."""
-        uid, gid = (_KEEP_ID if id == -1 else id for id in (uid, gid))
-        self._core.chown(path, uid, gid, follow_symlinks)
+        follow = truth_value("follow_symlinks", follow_symlinks)
+        self._core.chown(path, _id("uid", uid), _id("gid", gid), follow)
 
     def lchown(self, path: AnyPath, uid: int, gid: int) -> None:
         self.chown(path, uid, gid, follow_symlinks=False)
@@ -246,15 +253,18 @@ class Names:
             accessed, modified = map(time_from_seconds, times)
         elif ns is not None:
             accessed, modified = map(time_from_nanoseconds, ns)
-        self._core.utimens(path, accessed, modified, follow_symlinks)
+        follow = truth_value("follow_symlinks", follow_symlinks)
+        self._core.utimens(path, accessed, modified, follow)
 
     def getxattr(self, path: AnyPath, attribute: AnyPath, *, follow_symlinks: bool = True) -> bytes:
         """The value of an extended attribute; its name has a prefix, as in "user.colour"."""
-        return self._core.getxattr(path, attribute, follow_symlinks)
+        follow = truth_value("follow_symlinks", follow_symlinks)
+        return self._core.getxattr(path, attribute, follow)
 
     def listxattr(self, path: AnyPath = "/", *, follow_symlinks: bool = True) -> list[str]:
         """The names of all that the caller may know of."""
-        return self._core.listxattr(path, follow_symlinks)
+        follow = truth_value("follow_symlinks", follow_symlinks)
+        return self._core.listxattr(path, follow)
 
     def setxattr(
         self,
@@ -266,9 +276,17 @@ class Names:
         follow_symlinks: bool = True,
     ) -> None:
         """`flags`: 0, os.XATTR_CREATE or os.XATTR_REPLACE. ENOSPC where the inode has no room."""
-        self._core.setxattr(path, attribute, memory_to_read(value), flags, follow_symlinks)
+        flags = whole_number("flags", flags)
+        follow = truth_value("follow_symlinks", follow_symlinks)
+        self._core.setxattr(path, attribute, memory_to_read(value), flags, follow)
 
     def removexattr(
         self, path: AnyPath, attribute: AnyPath, *, follow_symlinks: bool = True
     ) -> None:
-        self._core.removexattr(path, attribute, follow_symlinks)
+        follow = truth_value("follow_symlinks", follow_symlinks)
+        self._core.removexattr(path, attribute, follow)
+
+
+def _id(name: str, given: int) -> int:
+    number = whole_number(name, given, least=-1)
+    return _KEEP_ID if number == -1 else number

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gofs._file import File
 from gofs._modes import parse_mode
+from gofs._numbers import LONG_MAX, permissions_number, whole_number
 
 if TYPE_CHECKING:
     from gofs._typing import AnyPath
@@ -24,6 +25,8 @@ def open_file(
 ) -> File | BinaryIO:
     """Volume.open()."""
     parsed = parse_mode(mode)
+    buffering = whole_number("buffering", buffering, least=-1, most=LONG_MAX)
+    permissions = permissions_number(permissions)
     if buffering == 1:
         raise ValueError("buffering=1 is for text: give a size in bytes, or -1")
     core = volume._core.open(path, parsed.flags, permissions)

@@ -9,6 +9,8 @@ import operator
 import os
 from typing import TYPE_CHECKING
 
+from gofs._numbers import LONG_MAX, whole_number
+
 if TYPE_CHECKING:
     from gofs import _core
     from gofs._typing import AnyPath
@@ -18,8 +20,6 @@ BLOCK_BYTES = 4096
 
 # What TimeStamp::nanoseconds has for the present (kTimeNow).
 NOW = (0, 0x3FFFFFFF)
-
-_BYTES_MAX = 2**63 - 1
 
 
 def stat_result(stat: _core.Stat, device: int) -> os.stat_result:
@@ -72,23 +72,33 @@ def created_seconds(stat: _core.Stat) -> float:
 
 
 def time_from_seconds(seconds: float) -> tuple[int, int]:
-    """As the members of a TimeStamp, rounded down as os.utime() does."""
+    """As the members of a TimeStamp, rounded down as os.utime() does. Raises TypeError for what is
+    no number, and OverflowError for a time that 64 bits do not have."""
     if isinstance(seconds, int):
-        return seconds, 0
-    fraction, whole = math.modf(seconds)
+        return _within(seconds), 0
+    try:
+        fraction, whole = math.modf(seconds)
+    except TypeError:
+        raise TypeError(f"times: numbers of seconds are wanted, not {seconds!r}") from None
     nanoseconds = math.floor(fraction * NANOSECONDS)
-    return int(whole) + nanoseconds // NANOSECONDS, nanoseconds % NANOSECONDS
+    return _within(int(whole) + nanoseconds // NANOSECONDS), nanoseconds % NANOSECONDS
 
 
 def time_from_nanoseconds(nanoseconds: int) -> tuple[int, int]:
-    return divmod(nanoseconds, NANOSECONDS)
+    """The same."""
+    bound = LONG_MAX * NANOSECONDS
+    return divmod(whole_number("ns", nanoseconds, least=-bound, most=bound), NANOSECONDS)
+
+
+def _within(seconds: int) -> int:
+    return whole_number("times", seconds, least=-LONG_MAX, most=LONG_MAX)
 
 
 def not_negative(number: int, path: AnyPath | None = None) -> int:
     """The number, of bytes, as Linux takes it. Raises OSError (EINVAL), about `path`, for one below
     0, OverflowError for one from 2**63 on, and TypeError for what is no whole number."""
     number = operator.index(number)
-    if number > _BYTES_MAX:
+    if number > LONG_MAX:
         raise OverflowError(f"{number} bytes: Linux counts to 2**63 - 1")
     if number < 0:
         name = None if path is None else os.fspath(path)

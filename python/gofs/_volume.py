@@ -14,6 +14,7 @@ from gofs._closing import Closing
 from gofs._contents import read_file, read_into, read_into_async, write_file, write_file_async
 from gofs._file import File
 from gofs._names import Names
+from gofs._numbers import truth_value, whole_number
 from gofs._opening import open_file
 from gofs._ranges import read_ranges, write_ranges
 from gofs._read_many import read_arrays, read_dir, read_many, read_many_into
@@ -174,7 +175,8 @@ class Volume(Names, Closing):
 
         At most `segments_max`, or all that are worth it (0).
         """
-        return self._core.collect_garbage(segments_max, emptiest_first)
+        count = whole_number("segments_max", segments_max)
+        return self._core.collect_garbage(count, truth_value("emptiest_first", emptiest_first))
 
     # --- Files -----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from gofs._device import common_stream
 from gofs._errors import raise_error
 from gofs._gpu_memory import gpu_memory
 from gofs._modes import REPLACES
+from gofs._numbers import permissions_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,7 @@ def write_many(
     stream: Stream | None,
 ) -> None:
     """Volume.write_many(). A mapping is asked for each of its values once, which are kept."""
+    permissions = permissions_number(permissions)
     host: dict[str, Buffer] = {}
     gpu: dict[str, DeviceMemory] = {}
     names = []
@@ -68,7 +70,15 @@ def _from_host(
 ) -> dict[str, OSError]:
     """New ones by one batch. The errors of those that have one."""
     failures: dict[str, OSError] = {}
-    codes = volume._core.batch_create(directory, list(files), list(files.values()), permissions)
+    try:
+        codes = volume._core.batch_create(
+            directory, list(files), list(files.values()), permissions
+        )
+    except OSError as error:  # of all of them: it names the directory
+        if not files:
+            raise
+        first = posixpath.join(directory, next(iter(files)))
+        raise type(error)(error.errno, error.strerror, first) from None
     for (name, data), code in zip(files.items(), codes):
         path = posixpath.join(directory, name)
         try:

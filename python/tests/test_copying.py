@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pathlib
@@ -300,6 +301,29 @@ def test_what_cannot_be_copied_says_why(volume: gofs.Volume, tmp_path: pathlib.P
         file.truncate(200 << 20)
     with pytest.raises(OSError, match="No space"):
         gofs.copy(large, (volume, "/large"))
+
+
+@pytest.mark.parametrize("size", [0, 10, 9 << 20])
+def test_a_volume_that_is_read_only_says_what_could_not_be_written(
+    image: pathlib.Path, tmp_path: pathlib.Path, size: int
+) -> None:
+    with gofs.mount(image, writable=True, backend="cpu") as volume:
+        volume.makedirs("/d/tree")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "file").write_bytes(bytes(size))
+    with gofs.mount(image, backend="cpu") as volume:
+        for source, target, named in (
+            ("tree/file", "/copy", "/copy"),
+            ("tree/file", "/d", "/d/file"),
+            ("tree", "/d/tree", "/d/tree/file"),
+            ("tree", "/new", "/new"),
+        ):
+            with pytest.raises(OSError, match="Read-only|read-only") as raised:
+                gofs.copy(tmp_path / source, (volume, target), recursive=True)
+            assert (raised.value.errno, raised.value.filename) == (errno.EROFS, named)
+        with pytest.raises(OSError, match="Read-only|read-only") as raised:
+            volume.write_many("/d", {"b": b"1", "a": b"2"})
+        assert (raised.value.errno, raised.value.filename) == (errno.EROFS, "/d/b")
 
 
 def test_a_range_is_copied_within_the_volume(volume: gofs.Volume) -> None:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of calls as the binding takes them; what is none of its kind is named."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+WORD_MAX = 2**32 - 1
+LONG_MAX = 2**63 - 1
+
+_NANOSECONDS = 1_000_000_000
+
+
+def whole_number(name: str, given: Any, *, least: int = 0, most: int = WORD_MAX) -> int:
+    """Raises TypeError for what is no whole number, and OverflowError for one out of bounds."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name}: a whole number is wanted, not {given!r}") from None
+    if not least <= number <= most:
+        raise OverflowError(f"{name}: a number from {least} to {most} is wanted, not {number}")
+    return number
+
+
+def permissions_number(given: Any, name: str = "permissions") -> int:
+    """The same of permissions, which are often tried as text."""
+    if isinstance(given, str):
+        raise TypeError(f"{name}: a whole number such as 0o644 is wanted, not {given!r}")
+    return whole_number(name, given)
+
+
+def text(name: str, given: Any) -> str:
+    """Raises TypeError for what is none."""
+    if not isinstance(given, str):
+        raise TypeError(f"{name}: text is wanted, not {given!r}")
+    return given
+
+
+def truth_value(name: str, given: Any) -> bool:
+    """Raises TypeError for all but True and False: what else is meant by a text such as "no"?"""
+    if not isinstance(given, bool):
+        raise TypeError(f"{name}: True or False is wanted, not {given!r}")
+    return given
+
+
+def nanoseconds(name: str, seconds: Any) -> int:
+    """Raises TypeError for what is no number, and ValueError for what is no duration."""
+    try:
+        number = float(seconds) if not isinstance(seconds, str) else None
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"{name}: a number of seconds is wanted, not {seconds!r}")
+    if not 0 <= number <= LONG_MAX / _NANOSECONDS or math.isnan(number):
+        raise ValueError(f"{name}: seconds from 0 on are wanted, not {seconds!r}")
+    return round(number * _NANOSECONDS)

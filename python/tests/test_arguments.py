@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of a wrong kind: one sentence says which it is, and what is wanted."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from typing import Any
+
+import pytest
+
+import gofs
+
+# A method of a volume that has a file /file, its arguments, and what is said of them.
+CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
+    ("chmod", ("/file", "rw"), {}, TypeError, "mode: a whole number such as 0o644 is wanted"),
+    ("chmod", ("/file", None), {}, TypeError, "mode: a whole number is wanted, not None"),
+    ("chmod", ("/file", 1.5), {}, TypeError, "mode: a whole number is wanted, not 1.5"),
+    ("chmod", ("/file", -1), {}, OverflowError, "mode: a number from 0 to 4294967295 is wanted"),
+    ("chmod", ("/file", 1 << 40), {}, OverflowError, "mode: a number from 0 to 4294967295"),
+    ("chown", ("/file", "root", 0), {}, TypeError, "uid: a whole number is wanted, not 'root'"),
+    ("chown", ("/file", 0, -2), {}, OverflowError, "gid: a number from -1 to 4294967295"),
+    ("chown", ("/file", 0, 0), {"follow_symlinks": "no"}, TypeError, "follow_symlinks: True or"),
+    ("mkdir", ("/new", "rwx"), {}, TypeError, "mode: a whole number such as"),
+    ("makedirs", ("/new/er", "rwx"), {}, TypeError, "mode: a whole number such as"),
+    ("mknod", ("/new", "x"), {}, TypeError, "mode: a whole number such as"),
+    ("mknod", ("/new", 0o600, "x"), {}, TypeError, "device: a whole number"),
+    ("mkfifo", ("/new", "x"), {}, TypeError, "mode: a whole number such as"),
+    ("open", ("/new", "wb"), {"permissions": "rw"}, TypeError, "permissions: a whole number"),
+    ("open", ("/file",), {"buffering": "x"}, TypeError, "buffering: a whole number"),
+    ("open", ("/file", 3), {}, TypeError, "mode: one such as 'rb' is wanted, not 3"),
+    ("write", ("/new", b""), {"permissions": "rw"}, TypeError, "permissions: a whole number"),
+    ("write", ("/new", b""), {"sync": 2}, TypeError, "sync: True or False is wanted, not 2"),
+    ("write_async", ("/new", b""), {"permissions": "rw"}, TypeError, "permissions: a whole"),
+    ("write_many", ("/", {"new": b""}), {"permissions": "rw"}, TypeError, "permissions: a whole"),
+    ("access", ("/file", "r"), {}, TypeError, "mode: a whole number"),
+    ("rename", ("/file", "/new"), {"flags": "x"}, TypeError, "flags: a whole number"),
+    ("setxattr", ("/file", "user.x", b"1", "x"), {}, TypeError, "flags: a whole number"),
+    ("listxattr", ("/file",), {"follow_symlinks": 2}, TypeError, "follow_symlinks: True or"),
+    ("utime", ("/file", ("x", 1)), {}, TypeError, "times: numbers of seconds are wanted"),
+    ("utime", ("/file",), {"ns": (1.5, 2)}, TypeError, "ns: a whole number is wanted, not 1.5"),
+    ("utime", ("/file",), {"ns": (1 << 100, 2)}, OverflowError, "ns: a number from"),
+    ("collect_garbage", (), {"segments_max": "all"}, TypeError, "segments_max: a whole number"),
+    ("collect_garbage", (), {"emptiest_first": 2}, TypeError, "emptiest_first: True or False"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named", "kind", "words"), CALLS, ids=[repr(each[:3]) for each in CALLS]
+)
+def test_calls_of_a_volume_say_what_is_wanted(
+    volume: gofs.Volume,
+    name: str,
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
+    kind: type[Exception],
+    words: str,
+) -> None:
+    volume.write("/file", b"contents", permissions=0o640)
+    with pytest.raises(kind) as raised:
+        getattr(volume, name)(*arguments, **named)
+    assert str(raised.value).startswith(words)
+    assert "\n" not in str(raised.value)
+    assert volume.listdir("/") == ["file"]
+    assert volume.stat("/file").st_mode & 0o7777 == 0o640
+
+
+def test_calls_of_a_file_say_what_is_wanted(volume: gofs.Volume) -> None:
+    file: Any
+    with volume.open("/file", "w+b") as file:
+        for call, kind, words in (
+            (lambda: file.seek("x"), TypeError, "offset: a whole number is wanted, not 'x'"),
+            (lambda: file.seek(0, "end"), TypeError, "whence: a whole number is wanted"),
+            (lambda: file.seek(1 << 70), OverflowError, "offset: a number from"),
+            (lambda: file.read("x"), TypeError, "size: a whole number is wanted, not 'x'"),
+            (lambda: file.read(1 << 70), OverflowError, "size: a number from"),
+            (lambda: file.fallocate("x", 0, 1), TypeError, "mode: a whole number is wanted"),
+        ):
+            with pytest.raises(kind) as raised:
+                call()
+            assert str(raised.value).startswith(words)
+
+
+def test_mounting_and_making_say_what_is_wanted(
+    image: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    mount: Any = gofs.mount
+    for named, kind, words in (
+        ({"backend": 5}, TypeError, "backend: text is wanted, not 5"),
+        ({"uid": "root"}, TypeError, "uid: a whole number is wanted, not 'root'"),
+        ({"groups": ["x"]}, TypeError, "groups: a whole number is wanted, not 'x'"),
+        ({"queues": -1}, OverflowError, "queues: a number from 0 to"),
+        ({"cache_bytes": "many"}, TypeError, "cache_bytes: a whole number is wanted, not 'many'"),
+        ({"cache_bytes": 1.5}, TypeError, "cache_bytes: a whole number is wanted, not 1.5"),
+        ({"command_timeout": "x"}, TypeError, "command_timeout: a number of seconds is wanted"),
+        ({"lock_timeout": -1}, ValueError, "lock_timeout: seconds from 0 on are wanted"),
+        ({"clock_period": math.nan}, ValueError, "clock_period: seconds from 0 on are wanted"),
+        ({"discard": "no"}, TypeError, "discard: True or False is wanted, not 'no'"),
+    ):
+        with pytest.raises(kind) as raised:
+            mount(image, **named)
+        assert str(raised.value).startswith(words)
+    attach: Any = gofs.attach
+    with pytest.raises(ValueError, match="^timeout: seconds from 0 on are wanted, not inf"):
+        attach(tmp_path / "socket", timeout=math.inf)
+    with pytest.raises(TypeError, match="^timeout: a number of seconds is wanted, not 'x'"):
+        attach(tmp_path / "socket", timeout="x")
+    mkfs: Any = gofs.mkfs
+    for named, words in (
+        ({"label": 5}, "label: text is wanted, not 5"),
+        ({"features": [5]}, "features: text is wanted, not 5"),
+        ({"overwrite": "no"}, "overwrite: True or False is wanted, not 'no'"),
+    ):
+        with pytest.raises(TypeError, match=f"^{words}"):
+            mkfs(image, 64 << 20, **named)
+    with mount(image, backend="cpu") as volume:
+        assert volume.listdir("/") == []
