@@ -13,8 +13,7 @@ from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
 from gofs._modes import REPLACES
 from gofs._new_arrays import read_array
-from gofs._numbers import permissions_number, truth_value
-from gofs._stat import not_negative
+from gofs._numbers import not_negative, permissions_number, truth_value
 from gofs._transfer import Transfer, read_async, write_async
 
 if TYPE_CHECKING:

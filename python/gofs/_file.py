@@ -16,8 +16,7 @@ from gofs import _moving
 from gofs._buffers import memory_to_fill, memory_to_read
 from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
-from gofs._numbers import LONG_MAX, whole_number
-from gofs._stat import not_negative
+from gofs._numbers import LONG_MAX, not_negative, whole_number
 from gofs._whole_writes import pwrite_all, write_rest
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gofs import _core
-from gofs._numbers import LONG_MAX, nanoseconds, text, truth_value, whole_number
-from gofs._stat import not_negative
+from gofs._numbers import LONG_MAX, nanoseconds, not_negative, text, truth_value, whole_number
 from gofs._volume import Volume
 
 if TYPE_CHECKING:

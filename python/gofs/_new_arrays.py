@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from gofs._arrays import framework_beside
-from gofs._stat import not_negative
+from gofs._numbers import not_negative
 
 if TYPE_CHECKING:
     from gofs._typing import AnyPath

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import operator
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gofs._typing import AnyPath
 
 WORD_MAX = 2**32 - 1
 LONG_MAX = 2**63 - 1
@@ -21,6 +26,18 @@ def whole_number(name: str, given: Any, *, least: int = 0, most: int = WORD_MAX)
         raise TypeError(f"{name}: a whole number is wanted, not {given!r}") from None
     if not least <= number <= most:
         raise OverflowError(f"{name}: a number from {least} to {most} is wanted, not {number}")
+    return number
+
+
+def not_negative(number: int, path: AnyPath | None = None) -> int:
+    """The number, of bytes, as Linux takes it. Raises OSError (EINVAL), about `path`, for one below
+    0, OverflowError for one from 2**63 on, and TypeError for what is no whole number."""
+    number = operator.index(number)
+    if number > LONG_MAX:
+        raise OverflowError(f"{number} bytes: Linux counts to 2**63 - 1")
+    if number < 0:
+        name = None if path is None else os.fspath(path)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
     return number
 
 

@@ -12,7 +12,7 @@ from gofs._buffers import bytes_to_read, memory_to_fill
 from gofs._device import DeviceMemory, common_stream
 from gofs._file import File
 from gofs._gpu_memory import gpu_memory
-from gofs._stat import not_negative
+from gofs._numbers import not_negative
 from gofs._whole_writes import pwrite_all
 
 if TYPE_CHECKING:

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import errno
 import math
-import operator
 import os
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,6 @@ from gofs._numbers import LONG_MAX, whole_number
 
 if TYPE_CHECKING:
     from gofs import _core
-    from gofs._typing import AnyPath
 
 NANOSECONDS = 1_000_000_000
 BLOCK_BYTES = 4096
@@ -92,18 +89,6 @@ def time_from_nanoseconds(nanoseconds: int) -> tuple[int, int]:
 
 def _within(seconds: int) -> int:
     return whole_number("times", seconds, least=-LONG_MAX, most=LONG_MAX)
-
-
-def not_negative(number: int, path: AnyPath | None = None) -> int:
-    """The number, of bytes, as Linux takes it. Raises OSError (EINVAL), about `path`, for one below
-    0, OverflowError for one from 2**63 on, and TypeError for what is no whole number."""
-    number = operator.index(number)
-    if number > LONG_MAX:
-        raise OverflowError(f"{number} bytes: Linux counts to 2**63 - 1")
-    if number < 0:
-        name = None if path is None else os.fspath(path)
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
-    return number
 
 
 def _seconds(time: _core.TimeStamp) -> float:

@@ -14,11 +14,11 @@ from gofs._closing import Closing
 from gofs._contents import read_file, read_into, read_into_async, write_file, write_file_async
 from gofs._file import File
 from gofs._names import Names
-from gofs._numbers import truth_value, whole_number
+from gofs._numbers import not_negative, truth_value, whole_number
 from gofs._opening import open_file
 from gofs._ranges import read_ranges, write_ranges
 from gofs._read_many import read_arrays, read_dir, read_many, read_many_into
-from gofs._stat import not_negative, statvfs_result
+from gofs._stat import statvfs_result
 from gofs._write_many import write_many
 
 if TYPE_CHECKING:
