@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gofs/command_times.hpp"
 
+#include "host/attached_ssd.h"
 #include "host/volume_access.h"
 
 namespace gofs {
