@@ -29,13 +29,15 @@ class DeviceTest(PackageTest):
         if DEVICE_BUILD != BUILD:
             run("cmake", "--install", DEVICE_BUILD, "--component", "device", "--prefix", cls.prefix)
 
-    def compile(self, source, *libraries, registers="64"):
-        """Compiles and links a program by one line; its path. Kernels have so many registers."""
+    def compile(self, source, *libraries, registers=64):
+        """Compiles and links a program by one line; its path. Kernels have so many registers at
+        most."""
         program = self.folder / "program"
         said = run(NVCC, "-std=c++17", "-rdc=true", "-arch=sm_90", f"-I{self.prefix}/include",
                    source, f"-L{self.lib}", *libraries, "-o", program, "-Xnvlink=--verbose")
         used = re.findall(r"Function properties for '\w+':\n.*?used (\d+) registers", said)
-        self.assertEqual(set(used), {registers}, said)
+        self.assertNotEqual(used, [], said)
+        self.assertLessEqual(max(map(int, used)), registers, said)
         return program
 
     def expect_words_are_counted(self, program):
@@ -58,7 +60,7 @@ class DeviceTest(PackageTest):
             self.compile(ROOT / "examples/word_count.cu", "-lgofs_device", "-lgofs"))
 
     def test_kernels_that_only_attach_link_less(self):
-        self.compile(ROOT / "examples/word_count.cu", "-lgofs_client", "-lgofs", registers="48")
+        self.compile(ROOT / "examples/word_count.cu", "-lgofs_client", "-lgofs", registers=48)
 
     def test_a_project_finds_it_as_a_component(self):
         project = self.project("find_package_device", ("word_count.cu",))
