@@ -236,8 +236,8 @@ class GOFS_API Volume {
   /// GPU, where MPS runs both at the same time (nvidia-cuda-mps-control), or of one on the CPU.
   /// They share descriptors with the host. device() is false where there is none, and warnings()
   /// says why. Such kernels are linked with libgofs_device, or with libgofs_client, which can do
-  /// nothing else and takes fewer registers. Batches are not among their calls yet (EOPNOTSUPP),
-  /// and a range of more than 256 KiB is several calls, between which others may read and write.
+  /// nothing else and takes fewer registers. A range of more than 256 KiB is several calls, between
+  /// which others may read and write, and each file of a batch has calls of its own (gofs.cuh).
   ///
   /// Where the server ends, the next call attaches to the one that comes instead, or fails with
   /// ENOTCONN. Descriptors of before answer ESTALE; so does a call that was under way and may have

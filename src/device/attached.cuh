@@ -5,6 +5,7 @@
 #pragma once
 
 #include "device/scopes.cuh"
+#include "serve/kernel_batch.h"
 #include "serve/kernel_data.h"
 
 namespace gofs::attached {
@@ -12,6 +13,7 @@ namespace gofs::attached {
 using device_library::in;
 using device_library::may_fill;
 using device_library::may_read;
+using device_library::may_read_all;
 using device_library::may_read_value;
 using device_library::move_parts;
 using request::Verb;
@@ -555,35 +557,112 @@ __device__ inline FilesystemStat statfs(KernelChannel& channel) {
   return result;
 }
 
-// --- Batches, for which channels have no calls yet. ----------------------------------------------
+// --- Batches. ------------------------------------------------------------------------------------
+
+/// The files of a batch, or a negative errno, for all of the group.
+template <typename Scope>
+__device__ int64_t count_batch(Scope scope, KernelChannel& channel, int bd) {
+  return in(scope).once(channel, [&](simt::AnyWarp auto warp) -> int64_t {
+    return serve::count_batch(warp, channel, bd);
+  });
+}
 
 template <typename Scope>
-__device__ int batch_open(Scope, KernelChannel&, const char*, const char* const*, uint32_t) {
-  return -EOPNOTSUPP;
+__device__ int begin_batch(Scope scope, KernelChannel& channel, const char* path, uint32_t count,
+                           vfs::BatchSource source) {
+  KernelCall call = about(Verb::kBatchOpen, path);
+  call.request.length = count;
+  call.request.flags = static_cast<uint32_t>(source);
+  return static_cast<int>(ask(may_read(path), scope, channel, call));
 }
+
 template <typename Scope>
-__device__ int64_t batch_read(Scope, KernelChannel&, int, void*, const uint64_t*) {
-  return -EBADF;
+__device__ int batch_open(Scope scope, KernelChannel& channel, const char* path,
+                          const char* const* names, uint32_t count) {
+  if (names != nullptr && !may_read_all(names, count)) return -EFAULT;
+  const auto source = names != nullptr ? vfs::BatchSource::kNames : vfs::BatchSource::kDirectory;
+  const int bd = begin_batch(scope, channel, path, count, source);
+  if (bd < 0) return bd;
+  const int64_t there = names != nullptr ? count : count_batch(scope, channel, bd);
+  if (there < 0) return static_cast<int>(there);
+  in(scope).share(channel, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+    const serve::BatchShare share{bd, static_cast<uint32_t>(there), index, warps};
+    if (names != nullptr) {
+      serve::enter_names(warp, channel, share, names);
+    } else {
+      serve::load_listed(warp, channel, share);
+    }
+    return 0;
+  });
+  return bd;
 }
+
 template <typename Scope>
-__device__ int batch_create(Scope, KernelChannel&, const char*, const char* const*, uint32_t,
-                            uint32_t, const void*, const uint64_t*, const uint64_t*) {
-  return -EOPNOTSUPP;
+__device__ int64_t batch_read(Scope scope, KernelChannel& channel, int bd, void* buffer,
+                              const uint64_t* offsets) {
+  const int64_t count = count_batch(scope, channel, bd);
+  if (count <= 0) return count;
+  if (!simt::is_common_target(buffer) || !may_read_all(offsets, count)) return -EFAULT;
+  return in(scope).share(
+      channel, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+        const serve::BatchShare share{bd, static_cast<uint32_t>(count), index, warps};
+        return serve::read_files(warp, channel, share, static_cast<uint8_t*>(buffer), offsets);
+      });
 }
+
 template <typename Scope>
-__device__ int64_t batch_write(Scope, KernelChannel&, int, const void*, const uint64_t*,
-                               const uint64_t*) {
-  return -EBADF;
+__device__ int batch_create(Scope scope, KernelChannel& channel, const char* path,
+                            const char* const* names, uint32_t count, uint32_t mode,
+                            const void* buffer, const uint64_t* offsets, const uint64_t* bytes) {
+  if (!may_read(path) || !may_read_all(names, count)) return -EFAULT;
+  const bool filled = count != 0 && buffer != nullptr;
+  if (filled && !(simt::is_common_source(buffer) && may_read_all(offsets, count) &&
+                  may_read_all(bytes, count))) {
+    return -EFAULT;
+  }
+  const auto caller = in(scope);
+  const int64_t hidden = caller.share(
+      channel, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+        return vfs::detail::count_hidden_names(warp, names, count, index, warps);
+      });
+  if (hidden != 0) return hidden < 0 ? static_cast<int>(hidden) : -EFAULT;
+  const int bd = begin_batch(scope, channel, path, count, vfs::BatchSource::kNewFiles);
+  if (bd < 0) return bd;
+  const vfs::BatchCreation creation{
+      path, names, count, mode, static_cast<const uint8_t*>(buffer), offsets, bytes};
+  caller.share(channel, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+    serve::make_files(warp, channel, {bd, count, index, warps}, creation);
+    return 0;
+  });
+  return bd;
 }
+
 template <typename Scope>
-__device__ int batch_close(Scope, KernelChannel&, int) {
-  return -EBADF;
+__device__ int64_t batch_write(Scope scope, KernelChannel& channel, int bd, const void* buffer,
+                               const uint64_t* offsets, const uint64_t* bytes) {
+  const int64_t count = count_batch(scope, channel, bd);
+  if (count <= 0) return count;
+  if (!simt::is_common_source(buffer) || !may_read_all(offsets, count) ||
+      !may_read_all(bytes, count)) {
+    return -EFAULT;
+  }
+  return in(scope).share(
+      channel, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t warps) -> int64_t {
+        const serve::BatchShare share{bd, static_cast<uint32_t>(count), index, warps};
+        return serve::write_files(warp, channel, share, static_cast<const uint8_t*>(buffer),
+                                  offsets, bytes);
+      });
 }
-__device__ inline int64_t batch_count(KernelChannel&, int) { return -EBADF; }
-__device__ inline BatchFile batch_file(KernelChannel&, int, uint32_t) {
-  BatchFile none{};
-  none.error = -EBADF;
-  return none;
+
+template <typename Scope>
+__device__ int batch_close(Scope scope, KernelChannel& channel, int bd) {
+  return static_cast<int>(ask(true, scope, channel, about(Verb::kBatchClose, bd)));
+}
+__device__ inline int64_t batch_count(KernelChannel& channel, int bd) {
+  return serve::count_batch(simt::PartialWarp::single(), channel, bd);
+}
+__device__ inline BatchFile batch_file(KernelChannel& channel, int bd, uint32_t index) {
+  return serve::batch_file(simt::PartialWarp::single(), channel, bd, index);
 }
 
 }  // namespace gofs::attached

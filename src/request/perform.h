@@ -5,6 +5,7 @@
 
 #include "request/request.h"
 #include "vfs/async.h"
+#include "vfs/batch_calls.h"
 #include "vfs/call_counts.h"
 #include "vfs/copy_range.h"
 #include "vfs/fallocate.h"
@@ -18,6 +19,8 @@
 namespace gofs::request {
 
 namespace detail {
+
+inline constexpr uint32_t kErrnoEnd = 4096;  // as Linux has it
 
 GOFS_HD inline vfs::LastLink last_link(const Request& request) {
   return (request.bits & kKeepLink) != 0 ? vfs::LastLink::kKeep : vfs::LastLink::kFollow;
@@ -33,7 +36,7 @@ GOFS_HD int64_t give(simt::AnyWarp auto warp, const Arguments& call, const Struc
   return answer;
 }
 
-// Not inlined, these five: what they hold would be part of every call's frame.
+// Not inlined, these six: what they hold would be part of every call's frame.
 
 GOFS_NOINLINE GOFS_HD inline int64_t memory(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                                             const Arguments& call) {
@@ -70,6 +73,37 @@ GOFS_NOINLINE GOFS_HD inline int64_t copy_range(simt::AnyWarp auto warp, vfs::Fi
                              static_cast<uint64_t>(request.offset),
                              static_cast<uint64_t>(request.other_offset), request.length};
   return vfs::copy_range(warp, fs, range, call.buffer, request.bytes);
+}
+
+/// Steps of a batch.
+GOFS_NOINLINE GOFS_HD inline int64_t batch(simt::AnyWarp auto warp, vfs::Filesystem& fs,
+                                           const Arguments& call) {
+  const Request& request = call.request;
+  const int bd = request.descriptor;
+  const auto count = static_cast<uint32_t>(simt::min<uint64_t>(request.length, UINT32_MAX));
+  switch (request.verb) {
+    case Verb::kBatchOpen:
+      if (request.flags > static_cast<uint32_t>(vfs::BatchSource::kNewFiles)) return -EINVAL;
+      return vfs::open_batch(warp, fs, call.path, count, vfs::BatchSource{request.flags});
+    case Verb::kBatchEnter:
+      if (request.flags >= kErrnoEnd) return -EINVAL;
+      return vfs::enter_batch_file(warp, fs, bd, request.number, call.path,
+                                   -static_cast<int>(request.flags), (request.bits & kMade) != 0);
+    case Verb::kBatchLoad:
+      return vfs::load_batch_part(warp, fs, bd, request.number, count);
+    case Verb::kBatchFiles:
+      return vfs::list_batch_files(warp, fs, bd, request.number,
+                                   static_cast<BatchFile*>(call.buffer),
+                                   static_cast<uint32_t>(request.bytes / sizeof(BatchFile)));
+    case Verb::kBatchPread:
+      return vfs::pread_batch_file(warp, fs, bd, request.number, call.buffer, request.bytes,
+                                   static_cast<uint64_t>(request.offset));
+    case Verb::kBatchPwrite:
+      return vfs::pwrite_batch_file(warp, fs, bd, request.number, call.buffer, request.bytes,
+                                    static_cast<uint64_t>(request.offset));
+    default:
+      return fs.batches == nullptr ? -EBADF : vfs::end_batch(warp, *fs.batches, bd);
+  }
 }
 
 /// Calls that change the volume.
@@ -193,6 +227,14 @@ GOFS_HD inline int64_t perform_any(simt::AnyWarp auto warp, vfs::Filesystem& fs,
       return memory(warp, fs, call);
     case Verb::kStatistics:
       return statistics(warp, fs, call);
+    case Verb::kBatchOpen:
+    case Verb::kBatchEnter:
+    case Verb::kBatchLoad:
+    case Verb::kBatchFiles:
+    case Verb::kBatchPread:
+    case Verb::kBatchPwrite:
+    case Verb::kBatchClose:
+      return batch(warp, fs, call);
     default:
       return perform_change(warp, fs, call);
   }

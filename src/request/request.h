@@ -33,13 +33,14 @@ GOFS_HD constexpr TextRule name_rule() { return {kNameRoomBytes, -EINVAL}; }
 
 /// Bits of a request.
 inline constexpr uint16_t kKeepLink = 1;  // the call is about the symbolic link at the path's end
+inline constexpr uint16_t kMade = 2;      // the caller has made the file that it enters
 
 /// What a call does not take is not looked at. Sizes, offsets and times are as in gofs.cuh.
 struct Request {
   Verb verb;
   uint16_t bits;
   int32_t descriptor;
-  uint32_t number;  // of an inode; 0: none is given
+  uint32_t number;  // of an inode, 0: none is given; or of a file of a batch
   uint32_t flags;
   uint32_t mode;
   uint32_t uid;

@@ -59,8 +59,16 @@ enum class Verb : uint16_t {
   kSync,
   kMemory,  // -> words of 8 bytes of the vfs::MemoryUse
   kStatistics,
+  // Steps of a batch (vfs/batch_calls.h), of which `number` is a file's.
+  kBatchOpen,    // length (how many files), flags (vfs::BatchSource) -> batch descriptor
+  kBatchEnter,   // `path` is a name, number, flags (an errno to note) -> its error
+  kBatchLoad,    // number (of the first), length (how many)
+  kBatchFiles,   // number (of the first) -> how many; without a buffer, how many there are
+  kBatchPread,   // number, offset -> bytes read
+  kBatchPwrite,  // number, offset -> bytes written
+  kBatchClose,
 };
-inline constexpr uint32_t kVerbs = static_cast<uint32_t>(Verb::kStatistics) + 1;
+inline constexpr uint32_t kVerbs = static_cast<uint32_t>(Verb::kBatchClose) + 1;
 
 /// What a call takes.
 enum Takes : uint32_t {
@@ -74,8 +82,10 @@ enum Takes : uint32_t {
   kOtherDescriptor = 1 << 7,
   kRoom = 1 << 8,    // a buffer of `bytes` to work in, which the caller sees nothing of
   kSteady = 1 << 9,  // the buffer is looked at more than once: it is not to change meanwhile
+  kBatch = 1 << 10,  // `descriptor` is a batch's
   // And what it does:
-  kLooks = 1 << 10,  // it changes nothing on the volume
+  kLooks = 1 << 11,  // it changes nothing on the volume
+  kGives = 1 << 12,  // it answers a new descriptor
 };
 
 /// What only asks how the volume is, or moves a position, is not.
@@ -93,8 +103,8 @@ struct VerbRow {
 };
 
 inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
-    {Verb::kOpen, "open", CallKind::kOpen, kPath},
-    {Verb::kOpenInode, "open by number", CallKind::kOpen, kNumber | kLooks},
+    {Verb::kOpen, "open", CallKind::kOpen, kPath | kGives},
+    {Verb::kOpenInode, "open by number", CallKind::kOpen, kNumber | kLooks | kGives},
     {Verb::kClose, "close", CallKind::kClose, kDescriptor | kLooks},
     {Verb::kPread, "pread", CallKind::kRead, kDescriptor | kOutput | kLooks, 1},
     {Verb::kPwrite, "pwrite", CallKind::kWrite, kDescriptor | kInput},
@@ -138,6 +148,13 @@ inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
     {Verb::kSync, "sync", CallKind::kSync, kLooks},
     {Verb::kMemory, "memory", kNotCounted, kOutput | kLooks, 8},
     {Verb::kStatistics, "statistics", kNotCounted, kOutput | kLooks, 0, sizeof(Statistics)},
+    {Verb::kBatchOpen, "open a batch", CallKind::kOpen, kPath | kLooks | kGives},
+    {Verb::kBatchEnter, "enter into a batch", kNotCounted, kBatch | kPath | kLooks},
+    {Verb::kBatchLoad, "load a batch", kNotCounted, kBatch | kLooks},
+    {Verb::kBatchFiles, "list a batch", kNotCounted, kBatch | kOutput | kLooks, sizeof(BatchFile)},
+    {Verb::kBatchPread, "pread of a batch", CallKind::kRead, kBatch | kOutput | kLooks, 1},
+    {Verb::kBatchPwrite, "pwrite to a batch", CallKind::kWrite, kBatch | kInput},
+    {Verb::kBatchClose, "close a batch", CallKind::kClose, kBatch | kLooks},
 }};
 
 constexpr bool verb_rows_are_in_order() {
@@ -160,7 +177,7 @@ constexpr uint64_t counted_from(uint32_t first) {
   }
   return kinds;
 }
-static_assert(kCallKinds < 16 && kVerbs <= 48);
+static_assert(kCallKinds < 16 && kVerbs <= 64);
 
 }  // namespace detail
 
@@ -169,8 +186,10 @@ GOFS_HD constexpr CallKind counted_as(Verb verb) {
   constexpr uint64_t kFirst = detail::counted_from(0);
   constexpr uint64_t kSecond = detail::counted_from(16);
   constexpr uint64_t kThird = detail::counted_from(32);
+  constexpr uint64_t kFourth = detail::counted_from(48);
   const auto number = static_cast<uint32_t>(verb);
-  const uint64_t kinds = number < 16 ? kFirst : number < 32 ? kSecond : kThird;
+  const uint64_t kinds =
+      number < 32 ? (number < 16 ? kFirst : kSecond) : (number < 48 ? kThird : kFourth);
   return static_cast<CallKind>(kinds >> (4 * (number % 16)) & 15);
 }
 

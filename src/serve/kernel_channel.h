@@ -45,6 +45,7 @@ inline constexpr uint64_t kLookForServerNs = 1'000'000;
 /// null. Of the buffer there are `request.bytes`.
 struct KernelCall {
   request::Request request{};
+  const char* directory = nullptr;  // of which `path` is a name; or null
   const char* path = nullptr;
   const char* other = nullptr;
   const char* name = nullptr;
@@ -138,6 +139,13 @@ GOFS_HD inline int64_t text_bytes(simt::AnyWarp auto warp, const char* text,
   return warp.shfl(length, 0);
 }
 
+/// Copies a text that the calling lanes read. Collective.
+GOFS_HD inline void copy_characters(simt::AnyWarp auto warp, const char* text, uint32_t bytes,
+                                    char* to) {
+  const char* const here = simt::reach(0, text);
+  for (uint32_t i = warp.thread_rank(); i < bytes; i += warp.size()) to[i] = here[i];
+}
+
 /// Puts a text behind those that are there, `at`. 0, or a negative errno. Collective, uniform.
 GOFS_HD inline int put_text(simt::AnyWarp auto warp, const char* text,
                             const request::TextRule& rule, char* room, uint32_t& at,
@@ -146,9 +154,27 @@ GOFS_HD inline int put_text(simt::AnyWarp auto warp, const char* text,
   const int64_t bytes = text_bytes(warp, text, rule);
   if (bytes < 0) return static_cast<int>(bytes);
   where = {at, static_cast<uint32_t>(bytes)};
-  const char* const here = simt::reach(0, text);
-  for (uint32_t i = warp.thread_rank(); i < where.bytes; i += warp.size()) room[at + i] = here[i];
+  copy_characters(warp, text, where.bytes, room + at);
   at += (where.bytes + kTextAlign - 1) / kTextAlign * kTextAlign;
+  return 0;
+}
+
+/// Puts a path there, or a name behind that of its directory, a slash between them. The same.
+GOFS_HD inline int put_path(simt::AnyWarp auto warp, const KernelCall& call, char* room,
+                            uint32_t& at, request::Text& where) {
+  const request::TextRule rule = request::path_rule();
+  if (call.directory == nullptr) return put_text(warp, call.path, rule, room, at, where);
+  const int64_t before = text_bytes(warp, call.directory, rule);
+  if (before < 0) return static_cast<int>(before);
+  const int64_t bytes = text_bytes(warp, call.path, rule);
+  if (bytes < 0) return static_cast<int>(bytes);
+  const auto all = static_cast<uint32_t>(before + 1 + bytes);
+  if (all >= rule.room_bytes) return -ENAMETOOLONG;
+  where = {at, all};
+  copy_characters(warp, call.directory, static_cast<uint32_t>(before), room + at);
+  if (warp.thread_rank() == 0) room[at + before] = '/';
+  copy_characters(warp, call.path, static_cast<uint32_t>(bytes), room + at + before + 1);
+  at += (all + kTextAlign - 1) / kTextAlign * kTextAlign;
   return 0;
 }
 
@@ -171,7 +197,9 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
   request::Request& request = call.request;
   const uint32_t takes = channel.rows[static_cast<uint32_t>(request.verb)].takes;
   int error = 0;
-  if ((takes & request::kDescriptor) != 0) error = detail::to_server(channel, request.descriptor);
+  if ((takes & (request::kDescriptor | request::kBatch)) != 0) {
+    error = detail::to_server(channel, request.descriptor);
+  }
   if (error == 0 && (takes & request::kOtherDescriptor) != 0) {
     error = detail::to_server(channel, request.other_descriptor);
   }
@@ -183,7 +211,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
   const Ring& ring = channel.ring;
   char* const room = ring.texts + uint64_t{place.slot} * kTextBytes;
   uint32_t at = 0;
-  error = detail::put_text(warp, call.path, request::path_rule(), room, at, request.path);
+  error = detail::put_path(warp, call, room, at, request.path);
   if (error == 0) {
     error = detail::put_text(warp, call.other, request::path_rule(), room, at, request.other);
   }
@@ -252,10 +280,8 @@ GOFS_NOINLINE GOFS_HD inline int64_t end_call(simt::AnyWarp auto warp, KernelCha
   }
   warp.sync();
   if (leader) detail::release_slot(channel, place.slot, place.lap + 1);
-  if ((begun.verb == request::Verb::kOpen || begun.verb == request::Verb::kOpenInode) &&
-      result >= 0) {
-    result += channel.descriptor_base;
-  }
+  const uint32_t takes = channel.rows[static_cast<uint32_t>(begun.verb)].takes;
+  if ((takes & request::kGives) != 0 && result >= 0) result += channel.descriptor_base;
   return result;
 }
 

@@ -54,9 +54,12 @@ GOFS_HD inline BatchFile file_of(const BatchEntry& entry) {
   return {entry.size_bytes, entry.ino, entry.error, entry.created && entry.ino != 0, 0};
 }
 
+/// Bit of Batch::taken: it is being opened, or closed, and nobody may use it.
+inline constexpr uint32_t kBatchHidden = 1u << 31;
+
 /// An open batch: `count` files from `first` on in the table.
 struct alignas(64) Batch {
-  uint32_t taken;  // 0, or owner_of_client()
+  uint32_t taken;  // 0, or owner_of_client(), perhaps with kBatchHidden [V25]
   uint32_t first;
   uint32_t count;  // listing a directory may lower it, which gives the rest of the room to others
   uint32_t room;   // what `count` was at the beginning
@@ -69,6 +72,14 @@ struct alignas(64) Batch {
   uint32_t entry_levels;         // so many levels of the directory,
   bool has_nat;                  // and the NAT
   f2fs::Writer* holder;          // where it is counted as an address reader; null: it is none
+  uint32_t users;                // calls that hold it (batch_calls.h) [V25]
+};
+
+/// Where the files of a client's batch come from.
+enum class BatchSource : uint32_t {
+  kNames,      // they are entered by their names
+  kDirectory,  // they are those of the directory, at most `count`
+  kNewFiles,   // they are made by other calls, and entered by their names
 };
 
 using gofs::kBatchesMax;
@@ -100,9 +111,9 @@ GOFS_HD inline Batch* find_batch_descriptor(BatchTable& table, int bd,
 
 namespace detail {
 
-/// Finds room for `count` files of a batch of `client` between the other batches. By one lane,
-/// under the table's lock.
-GOFS_HD inline int place_batch(BatchTable& table, uint32_t count, uint32_t client) {
+/// Finds room for `count` files of a batch of `owner`, as Batch::taken has it, between the other
+/// batches. By one lane, under the table's lock.
+GOFS_HD inline int place_batch(BatchTable& table, uint32_t count, uint32_t owner) {
   int free_batch = -EMFILE;
   for (uint32_t i = 0; i < kBatchesMax && free_batch < 0; ++i) {
     if (table.batches[i].taken == 0) free_batch = static_cast<int>(i);
@@ -132,22 +143,22 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count, uint32_t clien
       batch.reserved = batch.entry_levels = 0;
       batch.has_nat = false;
       batch.holder = nullptr;
-      simt::store_release(batch.taken, owner_of_client(client));
+      simt::store_release(batch.taken, owner);
       return free_batch;
     }
   }
   return -ENOMEM;
 }
 
-/// Takes a batch of `count` files, an address reader if there is a `holder`. Collective, uniform.
-/// Its descriptor, -EMFILE or -ENOMEM.
+/// Takes a batch of `count` files, an address reader if there is a `holder`; `hidden`: 0 or
+/// kBatchHidden. Collective, uniform. Its descriptor, -EMFILE or -ENOMEM.
 GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32_t directory_ino,
-                              uint32_t count, f2fs::Writer* holder) {
+                              uint32_t count, f2fs::Writer* holder, uint32_t hidden = 0) {
   int bd = 0;
   if (warp.thread_rank() == 0) {
     if (holder != nullptr) f2fs::enter_address_readers(*holder);
     lock_table(table.lock);
-    bd = place_batch(table, count, client_of(warp));
+    bd = place_batch(table, count, owner_of_client(client_of(warp)) | hidden);
     if (bd >= 0) {
       table.batches[bd].directory_ino = directory_ino;
       table.batches[bd].holder = holder;
@@ -162,38 +173,88 @@ GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32
 
 }  // namespace detail
 
-/// Opens a batch for `count` files of `path`. Collective, uniform, by one warp. A batch descriptor
-/// or a negative errno: what resolve() gives, -ENOTDIR, -EACCES, -EMFILE, -ENOMEM.
-GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem& fs,
-                                             BatchTable& table, const char* path, uint32_t count) {
-  f2fs::Inode directory{};
-  const int error = reading_paths(warp, fs, [&]() -> int {
+namespace detail {
+
+/// Finds the directory of a batch whose files are to be read. Collective, uniform. What resolve()
+/// gives, -ENOTDIR, -EACCES.
+GOFS_NOINLINE GOFS_HD inline int find_batch_directory(simt::AnyWarp auto warp, Filesystem& fs,
+                                                      const char* path, f2fs::Inode& directory) {
+  return reading_paths(warp, fs, [&]() -> int {
     int found = resolve(warp, fs, path, LastLink::kFollow, directory);
     if (found == 0 && !directory.is_directory()) found = -ENOTDIR;
     if (found == 0) found = check_permission(warp, fs, directory, kMayRead | kMayExecute);
     return found == 0 ? f2fs::check_supported(directory) : found;
   });
+}
+
+/// Gives the room of a batch to others, whose owner has hidden it. By one lane.
+GOFS_HD inline void release_batch(BatchTable& table, Batch& batch) {
+  // Who came before it was hidden; each call comes to an end.
+  simt::Backoff backoff;
+  while (simt::look_after_add(batch.users) != 0) backoff.pause();  // [V25]
+  if (batch.holder != nullptr) f2fs::leave_address_readers(*batch.holder);
+  lock_table(table.lock);
+  simt::store_release(batch.taken, 0u);
+  simt::unlock(table.lock);
+}
+
+}  // namespace detail
+
+/// Opens a batch for `count` files of `path`. Collective, uniform, by one warp. A batch descriptor
+/// or a negative errno: what resolve() gives, -ENOTDIR, -EACCES, -EMFILE, -ENOMEM.
+GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem& fs,
+                                             BatchTable& table, const char* path, uint32_t count) {
+  f2fs::Inode directory{};
+  const int error = detail::find_batch_directory(warp, fs, path, directory);
   if (error < 0) return error;
   return detail::take_batch(warp, table, directory.ino, count, fs.writer);
 }
 
-/// Closes a batch. Collective, uniform, by one warp.
+/// Closes a batch, after the calls that hold it have ended. Collective, uniform, by one warp.
 GOFS_HD inline int end_batch(simt::AnyWarp auto warp, BatchTable& table, int bd) {
   warp.sync();
   int error = 0;
   if (warp.thread_rank() == 0) {
     lock_table(table.lock);
-    Batch* batch = find_batch_descriptor(table, bd, client_of(warp));
-    if (batch == nullptr) {
-      error = -EBADF;
-    } else {
-      if (batch->holder != nullptr) f2fs::leave_address_readers(*batch->holder);
-      simt::store_release(batch->taken, 0u);
-    }
+    Batch* const batch = find_batch_descriptor(table, bd, client_of(warp));
+    if (batch != nullptr) simt::add_before_look(batch->taken, kBatchHidden);  // [V25]
     simt::unlock(table.lock);
+    if (batch != nullptr) {
+      detail::release_batch(table, *batch);
+    } else {
+      error = -EBADF;
+    }
   }
   return warp.shfl(error, 0);
 }
+
+namespace detail {
+
+/// Finds the regular file `name`, which all lanes reach, in the directory of a batch. Collective,
+/// uniform. 0, or what is wrong with the file.
+GOFS_NOINLINE GOFS_HD inline int find_batch_file(simt::AnyWarp auto warp, Filesystem& fs,
+                                                 const Batch& batch, const char* name,
+                                                 uint32_t& ino) {
+  NameTarget target{};
+  const int length = path_length(warp, name);
+  if (length == 0) return -ENOENT;
+  if (length < 0 || length > static_cast<int>(format::kNameBytesMax)) return -ENAMETOOLONG;
+  const int error = reading_paths(warp, fs, [&]() -> int {
+    f2fs::Inode directory{};
+    const int loaded = simt::first_error(
+        warp, load_numbered(warp, fs, warp.ballot(true), batch.directory_ino, directory));
+    if (loaded < 0) return loaded;
+    return look_up(warp, fs, directory, name, static_cast<uint32_t>(length), target);
+  });
+  if (error < 0) return error;
+  if (target.type != format::kTypeRegular) {
+    return target.type == format::kTypeDirectory ? -EISDIR : -EINVAL;
+  }
+  ino = target.ino;
+  return 0;
+}
+
+}  // namespace detail
 
 /// Enters the files `names` (NUL-terminated, `batch.count` of them). Collective; warps 0 to
 /// `warp_count` - 1 do it together. Errors are per file.
@@ -202,33 +263,76 @@ GOFS_NOINLINE GOFS_HD inline void find_batch(simt::AnyWarp auto warp, Filesystem
                                              const char* const* names, uint32_t warp_index,
                                              uint32_t warp_count) {
   for (uint32_t index = warp_index; index < batch.count; index += warp_count) {
-    NameTarget target{};
-    const char* name = names[index];
+    const char* const name = names[index];
+    uint32_t ino = 0;
     // All warps look at all names.
-    int error = simt::is_common_source(name) ? 0 : -EFAULT;
-    const int length = error == 0 ? detail::path_length(warp, name) : 1;
-    if (length <= 0 || length > static_cast<int>(format::kNameBytesMax)) {
-      error = length == 0 ? -ENOENT : -ENAMETOOLONG;
-    }
-    if (error == 0) {
-      error = reading_paths(warp, fs, [&]() -> int {
-        f2fs::Inode directory{};
-        const int loaded = simt::first_error(
-            warp, load_numbered(warp, fs, warp.ballot(true), batch.directory_ino, directory));
-        if (loaded < 0) return loaded;
-        return detail::look_up(warp, fs, directory, name, static_cast<uint32_t>(length), target);
-      });
-    }
-    if (error == 0 && target.type != format::kTypeRegular) {
-      error = target.type == format::kTypeDirectory ? -EISDIR : -EINVAL;
-    }
+    const int error = simt::is_common_source(name)
+                          ? detail::find_batch_file(warp, fs, batch, name, ino)
+                          : -EFAULT;
     if (warp.thread_rank() == 0) {
       BatchEntry& file = table.files[batch.first + index];
-      file.ino = error == 0 ? target.ino : 0;
+      file.ino = ino;
       file.error = error;
     }
   }
 }
+
+namespace detail {
+
+/// Reads the inode of the lane's file: fills `file`, of which number and error are known. Lanes
+/// that are not in `lanes` have none. Collective. Errors are per file.
+GOFS_NOINLINE GOFS_HD inline void load_batch_files(simt::AnyWarp auto warp, Filesystem& fs,
+                                                   uint32_t lanes, BatchEntry& file) {
+  const uint32_t bit = 1u << warp.thread_rank();
+  const uint32_t ino = file.ino;
+  f2fs::Inode inode{};
+  BatchEntry loaded{};
+  int unpacked = 0;
+  const auto unpack = [&](const format::NodeBlock& node) {
+    unpacked = f2fs::detail::unpack_inode(fs.volume, node, ino, inode);
+    if (unpacked < 0) return;
+    // Runs, if they are few and all addresses are in the inode.
+    const uint64_t blocks = inode.size_blocks();
+    bool simple = !inode.has_inline_data() && blocks <= inode.slot_count;
+    uint32_t run = 0;
+    for (uint32_t i = 0; i < blocks && simple; ++i) {
+      const uint32_t block = f2fs::load_address(&node.inode.i_addr[inode.extra_words + i]);
+      simple = fs.volume.is_main_block(block);
+      auto& current = loaded.runs[run];
+      if (current.count != 0 && current.block + current.count != block) {
+        ++run;
+        simple = simple && run < kBatchRuns;
+      }
+      if (simple) {
+        if (loaded.runs[run].count == 0) loaded.runs[run].block = block;
+        ++loaded.runs[run].count;
+      }
+    }
+    loaded.kind = simple ? BatchEntryKind::kRuns : BatchEntryKind::kGeneral;
+    loaded.size_bytes = inode.size_bytes;
+    loaded.generation = inode.generation;
+  };
+  const int awaited = wait_for_overwriters(warp, fs, lanes, ino);
+  const int error = reading_paths(warp, fs, [&]() -> int {
+    const int stale = awaited < 0 ? awaited : check_numbers(warp, fs, lanes, ino);
+    const uint32_t there = warp.ballot((lanes & bit) != 0 && stale == 0);
+    const int read = f2fs::with_nodes(warp, fs.volume, there, ino, ino, unpack);
+    return stale < 0 ? stale : read;
+  });
+  const uint32_t readable =
+      warp.ballot((lanes & bit) != 0 && error == 0 && unpacked == 0 && inode.is_regular());
+  const int permitted = check_permissions(warp, fs, readable, inode, kMayRead);
+  if ((lanes & bit) == 0) return;
+  loaded.ino = ino;
+  loaded.error = error < 0 ? error : unpacked;
+  if (loaded.error == 0 && !inode.is_regular()) loaded.error = -EINVAL;
+  if (loaded.error == 0) loaded.error = permitted;
+  if (loaded.error == 0) loaded.error = f2fs::check_supported(inode);
+  if (loaded.error < 0) loaded.size_bytes = 0;
+  file = loaded;
+}
+
+}  // namespace detail
 
 /// Reads the inodes of the files that were entered: a file a lane. Collective; warps 0 to
 /// `warp_count` - 1 do it together. Errors are per file.
@@ -238,57 +342,12 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
   const uint32_t width = warp.size();
   for (uint32_t first = warp_index * width; first < batch.count; first += warp_count * width) {
     const uint32_t index = first + warp.thread_rank();
-    const bool mine = index < batch.count;
-    BatchEntry& file = table.files[batch.first + (mine ? index : 0)];
-    const uint32_t lanes = warp.ballot(mine && file.error == 0);
-    f2fs::Inode inode{};
-    BatchEntry loaded{};
-    int unpacked = 0;
     // Lanes without a file must not look at that of another warp, which may be writing it.
-    const uint32_t ino = mine ? file.ino : 0;
-    const auto unpack = [&](const format::NodeBlock& node) {
-      unpacked = f2fs::detail::unpack_inode(fs.volume, node, ino, inode);
-      if (unpacked < 0) return;
-      // Runs, if they are few and all addresses are in the inode.
-      const uint64_t blocks = inode.size_blocks();
-      bool simple = !inode.has_inline_data() && blocks <= inode.slot_count;
-      uint32_t run = 0;
-      for (uint32_t i = 0; i < blocks && simple; ++i) {
-        const uint32_t block = f2fs::load_address(&node.inode.i_addr[inode.extra_words + i]);
-        simple = fs.volume.is_main_block(block);
-        auto& current = loaded.runs[run];
-        if (current.count != 0 && current.block + current.count != block) {
-          ++run;
-          simple = simple && run < kBatchRuns;
-        }
-        if (simple) {
-          if (loaded.runs[run].count == 0) loaded.runs[run].block = block;
-          ++loaded.runs[run].count;
-        }
-      }
-      loaded.kind = simple ? BatchEntryKind::kRuns : BatchEntryKind::kGeneral;
-      loaded.size_bytes = inode.size_bytes;
-      loaded.generation = inode.generation;
-    };
-    const int awaited = detail::wait_for_overwriters(warp, fs, lanes, ino);
-    const int error = reading_paths(warp, fs, [&]() -> int {
-      const int stale = awaited < 0 ? awaited : check_numbers(warp, fs, lanes, ino);
-      const uint32_t there = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && stale == 0);
-      const int read = f2fs::with_nodes(warp, fs.volume, there, ino, ino, unpack);
-      return stale < 0 ? stale : read;
-    });
-    const uint32_t readable = warp.ballot((lanes >> warp.thread_rank() & 1u) != 0 && error == 0 &&
-                                          unpacked == 0 && inode.is_regular());
-    const int permitted = check_permissions(warp, fs, readable, inode, kMayRead);
-    if ((lanes >> warp.thread_rank() & 1u) != 0) {
-      loaded.ino = ino;
-      loaded.error = error < 0 ? error : unpacked;
-      if (loaded.error == 0 && !inode.is_regular()) loaded.error = -EINVAL;
-      if (loaded.error == 0) loaded.error = permitted;
-      if (loaded.error == 0) loaded.error = f2fs::check_supported(inode);
-      if (loaded.error < 0) loaded.size_bytes = 0;
-      file = loaded;
-    }
+    BatchEntry file{};
+    if (index < batch.count) file = table.files[batch.first + index];
+    const uint32_t lanes = warp.ballot(index < batch.count && file.error == 0);
+    detail::load_batch_files(warp, fs, lanes, file);
+    if ((lanes >> warp.thread_rank() & 1u) != 0) table.files[batch.first + index] = file;
     warp.sync();
   }
 }

@@ -11,10 +11,11 @@ namespace gofs::vfs {
 
 namespace detail {
 
-/// A descriptor for the file of `entry`, open for writing; waits while others have all there are.
-/// Collective, uniform. Or a negative errno: -ENOENT (it was removed), -EACCES and its like.
+/// A descriptor for the file of `entry`, open for reading or writing (`flags`); waits while others
+/// have all there are. Collective, uniform. Or a negative errno: -ENOENT (it was removed), -EACCES
+/// and its like.
 GOFS_NOINLINE GOFS_HD inline int open_batch_file(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 const BatchEntry& entry) {
+                                                 const BatchEntry& entry, uint32_t flags) {
   const simt::Deadline deadline = simt::Deadline::after_ns(fs.lock_timeout_ns);
   simt::Backoff backoff;
   for (;;) {
@@ -26,8 +27,8 @@ GOFS_NOINLINE GOFS_HD inline int open_batch_file(simt::AnyWarp auto warp, Filesy
       if (error == 0 && inode.generation != entry.generation) error = -ESTALE;
       if (error < 0) return error == -ESTALE ? -ENOENT : error;
       // Who made a file may write to it, whatever its mode.
-      error = entry.created ? 0 : check_open(warp, fs, inode, kOpenWriteOnly);
-      return error < 0 ? error : open_checked(warp, fs, inode, kOpenWriteOnly);
+      error = entry.created ? 0 : check_open(warp, fs, inode, flags);
+      return error < 0 ? error : open_checked(warp, fs, inode, flags);
     });
     if ((fd != -EMFILE && fd != -ENFILE) || warp.any(deadline.passed())) return fd;
     backoff.pause();
@@ -42,7 +43,7 @@ GOFS_NOINLINE GOFS_HD inline uint64_t write_batch_file(simt::AnyWarp auto warp, 
   const BatchEntry file = entry;
   warp.sync();
   if (file.error < 0) return 0;
-  const int fd = open_batch_file(warp, fs, file);
+  const int fd = open_batch_file(warp, fs, file, kOpenWriteOnly);
   int64_t written = fd;
   uint64_t size = file.size_bytes;
   uint64_t done = 0;

@@ -37,19 +37,20 @@ class Mps {
   Mps() {
     setenv("CUDA_MPS_PIPE_DIRECTORY", folder_.c_str(), 1);
     setenv("CUDA_MPS_LOG_DIRECTORY", folder_.c_str(), 1);
-    const std::string start = "mkdir -p " + folder_ + " && nvidia-cuda-mps-control -d";
-    runs_ = std::system(start.c_str()) == 0;
+    runs_ = succeeds("mkdir -p " + folder_ + " && nvidia-cuda-mps-control -d");
   }
   ~Mps() {
-    if (runs_) (void)std::system("echo quit -t 5 | timeout 20 nvidia-cuda-mps-control");
+    if (runs_) EXPECT_TRUE(succeeds("echo quit -t 5 | timeout 20 nvidia-cuda-mps-control"));
     if (::testing::UnitTest::GetInstance()->Failed()) {
-      (void)std::system(("tail -n 40 " + folder_ + "/*.log >&2").c_str());
+      EXPECT_TRUE(succeeds("tail -n 40 " + folder_ + "/*.log >&2"));
     }
-    (void)std::system(("rm -rf " + folder_).c_str());
+    EXPECT_TRUE(succeeds("rm -rf " + folder_));
   }
   bool runs() const { return runs_; }
 
  private:
+  static bool succeeds(const std::string& command) { return std::system(command.c_str()) == 0; }
+
   const std::string folder_ = "/tmp/gofs-mps-" + std::to_string(getpid());
   bool runs_ = false;
 };
@@ -128,7 +129,13 @@ int be_client(const std::string& socket) {
   std::fflush(stdout);
   const volatile int64_t* const ended = last.get();
   for (int i = 0; i < 4; ++i) {
-    while (ended[i] == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (ended[i] == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const cudaError_t state = cudaStreamQuery(nullptr);
+      if (state == cudaSuccess || state == cudaErrorNotReady) continue;
+      std::fprintf(stderr, "its kernel was ended: %s\n", cudaGetErrorString(state));
+      std::_Exit(5);
+    }
     if (ended[i] != -ESTALE) return 3;
   }
   // MPS leaves open what becomes of others when a client ends with work under way.
@@ -289,6 +296,103 @@ TEST_P(Groups, make_all_calls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(kinds, Groups, ::testing::Values(0, 1, 2, 3));
+
+/// Files that a kernel makes, reads and lists as batches; offsets and sizes of each.
+struct BatchTask {
+  const char* directory;
+  const char* const* names;
+  uint32_t count;
+  uint8_t* memory;
+  uint8_t* found;
+  const uint64_t* offsets;
+  const uint64_t* bytes;
+};
+
+template <typename Group>
+__device__ void call_batches(const Group& group, bool notes, VolumeHandle vol,
+                             const BatchTask& task, int64_t* answers) {
+  int at = 0;
+  const auto note = [&](int64_t answer) {
+    if (notes) answers[at] = answer;
+    ++at;
+  };
+  note(gofs::mkdir(group, vol, task.directory, 0755));
+  const int made = gofs::batch_create(group, vol, task.directory, task.names, task.count, 0600,
+                                      task.memory, task.offsets, task.bytes);
+  note(gofs::batch_count(vol, made));
+  note(gofs::batch_file(vol, made, task.count - 1).created);
+  note(gofs::batch_close(group, vol, made));
+  note(gofs::batch_close(group, vol, made));
+  const int named = gofs::batch_open(group, vol, task.directory, task.names, task.count);
+  note(gofs::batch_count(vol, named));
+  note(gofs::batch_file(vol, named, 1).size_bytes);
+  note(gofs::batch_read(group, vol, named, task.found, task.offsets));
+  note(gofs::batch_write(group, vol, named, task.memory, task.offsets, task.bytes));
+  note(gofs::batch_close(group, vol, named));
+  const int listed = gofs::batch_open(group, vol, task.directory, nullptr, 10'000);
+  note(gofs::batch_count(vol, listed));
+  note(gofs::batch_file(vol, listed, 0).error);
+  note(gofs::batch_close(group, vol, listed));
+  note(gofs::batch_create(group, vol, "/none", task.names, task.count, 0600, nullptr, nullptr,
+                          nullptr));
+}
+
+__global__ void batch_kernel(VolumeHandle vol, int kind, BatchTask task, int64_t* answers) {
+  const bool first = blockIdx.x == 0 && threadIdx.x == 0;
+  if (kind == 3) {
+    call_batches(gofs::this_grid(), first, vol, task, answers);
+  } else if (blockIdx.x == 0 && kind == 2) {
+    call_batches(gofs::this_block(), first, vol, task, answers);
+  } else if (blockIdx.x == 0 && kind == 1 && threadIdx.x < 32) {
+    call_batches(gofs::this_warp(), first, vol, task, answers);
+  } else if (first && kind == 0) {
+    call_batches(gofs::this_thread(), true, vol, task, answers);
+  }
+}
+
+TEST_P(Groups, make_read_and_list_batches) {
+  const int kind = GetParam();
+  constexpr uint32_t kFiles = 150;
+  const std::string directory = "/batch-" + std::to_string(kind);
+  Pinned<char> texts(kFiles * 16 + 16);
+  Pinned<const char*> names(kFiles);
+  Pinned<uint64_t> offsets(kFiles);
+  Pinned<uint64_t> bytes(kFiles);
+  uint64_t all = 0;
+  std::snprintf(texts.get(), 16, "%s", directory.c_str());
+  for (uint32_t i = 0; i < kFiles; ++i) {
+    char* const name = texts.get() + 16 + i * 16;
+    std::snprintf(name, 16, "file-%u", i);
+    names[i] = name;
+    offsets[i] = all;
+    bytes[i] = i == 7 ? 300'001 : 1000 + i;  // one is longer than a call takes
+    all += bytes[i];
+  }
+  std::vector<uint8_t> contents(all);
+  for (uint64_t i = 0; i < all; ++i) contents[i] = static_cast<uint8_t>(i * 11 / 7);
+  uint8_t* memory = nullptr;
+  CHECK_CUDA(cudaMalloc(&memory, 2 * all));
+  CHECK_CUDA(cudaMemset(memory, 0, 2 * all));
+  CHECK_CUDA(cudaMemcpy(memory, contents.data(), all, cudaMemcpyDefault));
+  BatchTask task{texts.get(),  names.get(),   kFiles,     memory,
+                 memory + all, offsets.get(), bytes.get()};
+  Pinned<int64_t> answers(16);
+  int which = kind;
+  int64_t* said = answers.get();
+  void* arguments[] = {&handle_, &which, &task, &said};
+  CHECK_CUDA(cudaLaunchCooperativeKernel(batch_kernel, dim3(4), dim3(128), arguments, 0, nullptr));
+  CHECK_CUDA(cudaDeviceSynchronize());
+  std::vector<uint8_t> found(all);
+  CHECK_CUDA(cudaMemcpy(found.data(), memory + all, all, cudaMemcpyDefault));
+  cudaFree(memory);
+  const auto sum = static_cast<int64_t>(all);
+  const int64_t expected[] = {0,   kFiles, 1, 0,      -EBADF, kFiles, 1001,
+                              sum, sum,    0, kFiles, 0,      0,      -ENOENT};
+  for (size_t k = 0; k < std::size(expected); ++k) {
+    EXPECT_EQ(answers[k], expected[k]) << "call " << k;
+  }
+  EXPECT_EQ(found, contents);
+}
 
 __global__ void near_kernel(VolumeHandle vol, int64_t* answers) {
   __shared__ uint8_t shared[3000];

@@ -56,7 +56,7 @@ bool takes(const CallRequest& request, uint32_t what) {
   return (request::row_of(request.verb).takes & what) != 0;
 }
 
-bool opens(Verb verb) { return verb == Verb::kOpen || verb == Verb::kOpenInode; }
+bool opens(Verb verb) { return (request::row_of(verb).takes & request::kGives) != 0; }
 
 /// Whether the call may change the volume.
 bool changes(const CallRequest& request) {
