@@ -553,9 +553,10 @@ __device__ int64_t batch_read(const Group& group, VolumeHandle vol, int bd, void
 
 /// Makes `count` files with `mode` in the directory `path`, those of `names` (NUL-terminated,
 /// without slashes), and opens them as a batch. (Of a volume that a server has mounted, each is
-/// made, written and closed by itself, as one file is, and who may not read its own new file may
-/// not write it by batch_write() either.) With a `buffer`, file i comes with the bytes[i]
-/// bytes at `buffer + offsets[i]`, and is there with all of them or, after a crash, not at all;
+/// made, written and closed by itself, as one file is, so after a crash it may have a part of them,
+/// and batch_write() asks later whether its mode allows to write.) With a `buffer`, file i comes
+/// with the bytes[i] bytes at `buffer + offsets[i]`, and is there with all of them or, after a
+/// crash, not at all;
 /// best are buffers and offsets that are multiples of 4. All warps of the group share the work;
 /// other calls that change the directory wait until all is done. A batch descriptor, or a negative
 /// errno, and nothing was made: -EFAULT also where one of the names, which all warps look at, is

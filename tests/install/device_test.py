@@ -30,14 +30,13 @@ class DeviceTest(PackageTest):
             run("cmake", "--install", DEVICE_BUILD, "--component", "device", "--prefix", cls.prefix)
 
     def compile(self, source, *libraries, registers=64):
-        """Compiles and links a program by one line; its path. Kernels have so many registers at
-        most."""
+        """Compiles and links a program by one line; its path. The largest of its kernels has so
+        many registers."""
         program = self.folder / "program"
         said = run(NVCC, "-std=c++17", "-rdc=true", "-arch=sm_90", f"-I{self.prefix}/include",
                    source, f"-L{self.lib}", *libraries, "-o", program, "-Xnvlink=--verbose")
         used = re.findall(r"Function properties for '\w+':\n.*?used (\d+) registers", said)
-        self.assertNotEqual(used, [], said)
-        self.assertLessEqual(max(map(int, used)), registers, said)
+        self.assertEqual(max(map(int, used), default=0), registers, said)
         return program
 
     def expect_words_are_counted(self, program):
