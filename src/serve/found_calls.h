@@ -44,6 +44,12 @@ GOFS_HD constexpr FoundCall unpack_call(uint64_t word) {
   return {low >> kSlotBits, {low & ((1u << kSlotBits) - 1), static_cast<uint32_t>(word >> 32)}};
 }
 
+/// Whether a call was pushed that is not among the first `taken`. The two counts are read in any
+/// order, so `pushed` may be seen as it was before the calls that are taken were pushed.
+GOFS_HD constexpr bool is_behind(uint32_t taken, uint32_t pushed) {
+  return static_cast<int32_t>(pushed - taken) > 0;
+}
+
 }  // namespace detail
 
 /// Pushes the call of each lane in `lanes`. Collective.
@@ -65,7 +71,7 @@ GOFS_HD inline bool take(simt::AnyWarp auto warp, FoundCalls& queue, FoundCall& 
   uint64_t word = 0;
   if (warp.thread_rank() == 0) {
     uint32_t taken = simt::load_relaxed(queue.taken);
-    while (simt::load_relaxed(queue.pushed) != taken) {
+    while (detail::is_behind(taken, simt::load_relaxed(queue.pushed))) {
       (void)simt::load_acquire(queue.pushed);  // [H4]
       // Before it is taken: then another one may lie there.
       word = simt::load_relaxed(queue.words[taken & queue.mask]);
