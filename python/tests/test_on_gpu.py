@@ -324,8 +324,10 @@ def test_checkpoints_of_tensors_on_the_gpu(volume: gofs.Volume) -> None:
         same = torch.equal(state[key], value) if hasattr(value, "clone") else state[key] == value
         assert same, key
     [name] = [one for one in volume.listdir("/checkpoint") if one.endswith(".safetensors")]
-    tensors = pytest.importorskip("gofs.safetensors").load_file(volume, f"/checkpoint/{name}")
-    assert torch.equal(tensors["plain"], wanted["plain"].cpu())
+    load_file = pytest.importorskip("gofs.safetensors").load_file
+    for device in ("cpu", "cuda"):
+        tensors = load_file(volume, f"/checkpoint/{name}", device, framework="pt")
+        assert torch.equal(tensors["plain"], wanted["plain"].to(device))
 
 
 def test_many_files_and_ranges_are_written_from_the_gpu(volume: gofs.Volume) -> None:
