@@ -40,9 +40,7 @@ class DeviceTest(PackageTest):
         return program
 
     def expect_words_are_counted(self, program):
-        # What else the machine finds there stays: libraries that ours needs.
-        folders = [str(self.lib), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-        env = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders)}
+        env = self.library_environment()
         volume = self.folder / "docs.img"
         run(self.prefix / "bin/gofs", "mkfs", "--size", "64M", volume)
         run(self.prefix / "bin/gofs", "put", "-r", volume, ROOT / "docs", "/")

@@ -181,7 +181,7 @@ class PkgConfigTest(PackageTest):
         for example in HOST_EXAMPLES:
             run("g++", "-std=c++17", ROOT / "examples" / example, "-o",
                 self.folder / pathlib.Path(example).stem, *self.flags("--cflags", "--libs"))
-        self.expect_examples_work(self.folder, env={"LD_LIBRARY_PATH": str(self.lib)})
+        self.expect_examples_work(self.folder, env=self.library_environment())
 
     def test_a_program_may_link_the_static_library(self):
         libraries = ["-l:libgofs.a" if flag == "-lgofs" else flag
@@ -209,7 +209,7 @@ int main(void) {
         for libraries in (self.flags("--libs"), static):
             run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", *self.flags("--cflags"), source,
                 "-o", self.folder / "program", *libraries)
-            said = run(self.folder / "program", env={"LD_LIBRARY_PATH": str(self.lib)})
+            said = run(self.folder / "program", env=self.library_environment())
             self.assertEqual(said, f"{VERSION} -2 /none: No such file or directory\n")
 
 

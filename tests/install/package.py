@@ -53,6 +53,11 @@ class PackageTest(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.folder = pathlib.Path(holder.name)
 
+    def library_environment(self):
+        """In which programs find what is installed, and other libraries where they did before."""
+        folders = [str(self.lib), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+        return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(folders)}
+
     def project(self, name, examples=HOST_EXAMPLES):
         """A copy of the project tests/install/NAME with examples beside its CMakeLists.txt."""
         folder = self.folder / name
@@ -74,7 +79,6 @@ class PackageTest(unittest.TestCase):
 
     def expect_examples_work(self, folder, readers=("host_read",), env=None):
         """make_volume puts docs/ into a volume, and each reader gets from it what it held."""
-        env = {**os.environ, **(env or {})}
         volume = self.folder / "docs.img"
         run(folder / "make_volume", volume, ROOT / "docs", env=env)
         for reader in readers:
