@@ -131,7 +131,7 @@ int main(int count, char** words) {
     const Call of_attached = row.call_of(attached, attached_fd);
     fmt::print("{:<12} {:>8} {:>9.2f} us {:>9.2f} us\n", row.what, 1, lone_us(of_direct, seconds),
                lone_us(of_attached, seconds));
-    for (const uint32_t threads : {1u, 4u, 16u}) {
+    for (const uint32_t threads : {1u, 2u, 4u, 8u, 16u}) {
       fmt::print("{:<12} {:>8} {:>10.0f}/s {:>10.0f}/s\n", row.what, threads,
                  rate(of_direct, threads, seconds), rate(of_attached, threads, seconds));
     }

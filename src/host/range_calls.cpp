@@ -17,7 +17,7 @@ namespace gofs::host {
 namespace {
 
 constexpr size_t kCallsAtOnce = 32;
-/// Behind the end of a file calls are made for nothing.
+/// Behind the end of a file calls are made for nothing, so a range begins with so many.
 constexpr size_t kCallsOfRange = 8;
 /// Through which bytes go between files and memory of a GPU.
 constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
@@ -79,7 +79,8 @@ class RangeCalls {
 
   void add_parts(Moving& moving) {
     // Where a write fails, nothing is written behind it.
-    const size_t most = std::min(count_ + (writes_ ? 1 : kCallsOfRange), kCallsAtOnce);
+    const size_t reads = moving.moved == 0 ? kCallsOfRange : kCallsAtOnce;
+    const size_t most = std::min(count_ + (writes_ ? 1 : reads), kCallsAtOnce);
     const uint64_t whole = moving.range->bytes;
     uint64_t at = moving.moved;
     do {

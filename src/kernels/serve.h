@@ -53,6 +53,7 @@ struct ServeTurnParams {
   uint64_t idle_ns;        // when nothing has come for so long the turn is over
   uint64_t turn_ns;      // and after so long where no call is under way: what waits for an idle GPU
                          // gets its turn
+  uint32_t busy_many;    // or where so many warps were busy: the next turn is to have more
   uint64_t turn_ns_max;  // and after so long in any case
   // Answers.
   uint32_t rests;      // 1: nothing has come, or the server ends; 0: the next turn is to begin
@@ -89,6 +90,14 @@ GOFS_HD inline uint64_t lasted_ns(ServingGrid& grid, const ServeTurnParams& para
   return now - grid.began_ns;
 }
 
+/// How long the turn may last. By one lane of the warp that looks; `quiet`: no call is under way.
+GOFS_HD inline uint64_t limit_ns(const ServingGrid& grid, const ServeTurnParams& params,
+                                 bool quiet) {
+  // Others wait for the longest call of a turn that is over, so it is not while one is under way;
+  // but they wait longer where there are too few warps for them.
+  return quiet || grid.busy_most >= params.busy_many ? params.turn_ns : params.turn_ns_max;
+}
+
 /// Looks until there is a call for the caller itself, or the turn is over. Collective, uniform: the
 /// former. The caller holds `looking`.
 GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
@@ -103,17 +112,18 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
     const uint32_t performing = warp.shfl(simt::load_relaxed(grid.performing), 0);
     const bool may_keep = performing + 1 < warp_count || warp_count == 1;
     const serve::FarLook look = serve::look_far(warp, server, may_keep);
-    uint64_t lasted = 0;
+    const bool quiet = !look.any && performing == 0;
+    uint32_t is_long = 0;
     if (warp.thread_rank() == 0) {
       grid.busy_most = simt::max(grid.busy_most, performing);
-      lasted = lasted_ns(grid, params);
+      is_long = lasted_ns(grid, params) >= limit_ns(grid, params, quiet) ? 1 : 0;
     }
-    lasted = warp.shfl(lasted, 0);
+    is_long = warp.shfl(is_long, 0);
     if (look.keeps) {
       call = look.kept;
       // Before another warp looks, which is to know whether it is the last one.
       if (warp.thread_rank() == 0) simt::add_relaxed(grid.performing, 1u);
-      if (lasted >= params.turn_ns_max) end_turn(warp, params, false);
+      if (is_long != 0) end_turn(warp, params, false);
       return true;
     }
     bool rests = warp.any(ending != 0);
@@ -122,9 +132,7 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
     } else {
       rests = rests || warp.any(idle.passed());
     }
-    // Others wait for the longest call of a turn that is over, so it is not while one is under way.
-    const bool quiet = !look.any && performing == 0;
-    if (rests || lasted >= (quiet ? params.turn_ns : params.turn_ns_max)) {
+    if (rests || is_long != 0) {
       end_turn(warp, params, rests);
       return false;
     }

@@ -26,6 +26,8 @@ namespace {
 // the nap that it ended in.
 constexpr uint64_t kSpinNsMin = 20'000;
 constexpr uint64_t kSpinNsMax = 200'000;
+// A nap is a part of what has been waited for, so an answer is seen that much later at the most.
+constexpr uint64_t kNapsOfWait = 8;
 constexpr uint64_t kNapNsMin = 50'000;
 constexpr uint64_t kNapNsMax = 1'000'000;
 // Who waits for a slot looks so often for the server.
@@ -116,15 +118,14 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
   const std::atomic_ref<uint32_t> sleepers(ring_.head->sleepers);
   uint32_t& word = ring_.answers[place.slot].lap;
   sleepers.fetch_add(1, std::memory_order_seq_cst);
-  uint64_t nap_ns = kNapNsMin;
   bool answered = false;
   for (;;) {
     const uint32_t before = simt::load_system_relaxed(word);
     answered = serve::is_answered(ring_, place);
-    if (answered || is_gone() || simt::now_ns() - began > answer_timeout_ns_) break;
-    simt::sleep_while(word, before, nap_ns);
+    const uint64_t waited = simt::now_ns() - began;
+    if (answered || is_gone() || waited > answer_timeout_ns_) break;
+    simt::sleep_while(word, before, std::clamp(waited / kNapsOfWait, kNapNsMin, kNapNsMax));
     look_for_server();
-    nap_ns = std::min(2 * nap_ns, kNapNsMax);
   }
   sleepers.fetch_sub(1, std::memory_order_relaxed);
   const uint64_t took = simt::now_ns() - began;

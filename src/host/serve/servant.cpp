@@ -2,6 +2,7 @@
 #include "host/serve/servant.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "host/serve/serve_bodies.h"
 #include "host/shared_array.h"
@@ -58,6 +59,7 @@ class GridServant final : public Servant {
   End serve(uint64_t idle_ns) override {
     kernels::ServeTurnParams& params = params_[0];
     params.idle_ns = idle_ns;
+    params.busy_many = blocks_ < blocks_max_ ? many_busy() : ~0u;
     ++params.turn;
     const uint32_t threads = kWarpsOfBlock * served_.backend->warp_width();
     if (!served_.run(kernels::bodies::kServeTurn, {blocks_, threads}, &params)) return End::kFailed;
@@ -66,10 +68,16 @@ class GridServant final : public Servant {
   }
 
  private:
+  /// Of the warps, so many are for calls.
+  uint32_t for_calls() const { return blocks_ * kWarpsOfBlock - 1; }
+  /// So many busy ones are many.
+  uint32_t many_busy() const { return static_cast<uint32_t>(std::ceil(kManyBusy * for_calls())); }
   void suit_blocks(uint32_t busy) {
-    const double share = static_cast<double>(busy) / (blocks_ * kWarpsOfBlock - 1);
-    if (share >= kManyBusy) blocks_ = std::min(2 * blocks_, blocks_max_);
-    if (share <= kFewBusy) blocks_ = std::max(blocks_ / 2, 1u);
+    if (busy >= many_busy()) {
+      blocks_ = std::min(2 * blocks_, blocks_max_);
+    } else if (busy <= kFewBusy * for_calls()) {
+      blocks_ = std::max(blocks_ / 2, 1u);
+    }
   }
 
   const ServedFilesystem& served_;
