@@ -19,6 +19,8 @@
 #   clock      how late time stamps are (gofs_clock_skew)
 #   served     host calls through a server beside those of a volume that is mounted
 #              (gofs_served_bench)
+#   attached   calls of kernels through a server beside those of a volume that is mounted
+#              (bench/attached_calls.sh)
 #   ranges     ranges of files into memory of the GPU, by calls of the host (gofs_device_ranges)
 # No network, no f2fs-tools. Prints machine, driver and date, the rows, what was wanted beside what
 # was reached (bench/targets.py), then `N passed, N failed`: one for each model of each part, one
@@ -28,8 +30,8 @@
 #   OUT            folder for the results (default build/gpu-bench): gpu_bench.txt, targets.txt, a
 #                  JSON object a line in micro.jsonl, stream.jsonl, records.jsonl,
 #                  ablations.jsonl, writes.jsonl, baselines.jsonl and storage.jsonl, tables
-#                  in storage.txt, scaling.txt, clock.txt, served.txt and ranges.txt, and where
-#                  matplotlib is, pictures (bench/plot.py)
+#                  in storage.txt, scaling.txt, clock.txt, served.txt, attached.txt and ranges.txt,
+#                  and where matplotlib is, pictures (bench/plot.py)
 #   GOFS_PARTS     parts, in order (default: micro stream records baselines writes ablations
 #                  storage)
 #   GOFS_MODELS    models, in order (default: what each part is about)
@@ -161,6 +163,12 @@ measure_served() {
   measure served.txt "$built/bench/gofs_served_bench" "$image?media=hosted" \
     "$scratch/served.socket" "${GOFS_SERVED_SECONDS:-1}" "$backend"
   rm -f "$image"
+}
+
+measure_attached() {
+  : > "$out/attached.txt"
+  [ "$backend" = cuda ] || return 0  # they run on a GPU
+  measure attached.txt bench/attached_calls.sh "$scratch" "$built"
 }
 
 measure_ranges() {

@@ -361,8 +361,8 @@ def gpu_python(stage):
 
 def gpu_bench(stage):
     if stage.build("cuda", "gofs", "gofs-bench", "gofs_baselines", "gofs_write_matrix",
-                   "gofs_scaling", "gofs_clock_skew", "gofs_served_bench",
-                   "gofs_device_ranges"):
+                   "gofs_scaling", "gofs_clock_skew", "gofs_served_bench", "gofsd",
+                   "gofs_kernel_calls", "gofs_device_ranges"):
         stage.script(["scripts/gpu_bench.sh"])
 
 

@@ -18,6 +18,7 @@
 #include "gpu/device_source.h"
 #include "gpu/own_calls.h"
 #include "gpu/shared_warp_memory.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::gpu {
 
@@ -117,7 +118,10 @@ class CudaBackend final : public kernels::Backend {
     return gpu::view_device_memory(memory, bytes);
   }
   std::unique_ptr<kernels::SharedWarpMemory> share_memory(uint64_t bytes) override {
-    return share_gpu_memory(device_, bytes);
+    std::unique_ptr<kernels::SharedWarpMemory> shared = share_gpu_memory(device_, bytes);
+    // It may hold what another program has left there.
+    if (!memory_.zero(shared->data(), shared->bytes())) ssd::fail_with(EIO, error());
+    return shared;
   }
   std::unique_ptr<kernels::SharedWarpMemory> map_shared_memory(ssd::Descriptor descriptor,
                                                                uint64_t bytes) override {

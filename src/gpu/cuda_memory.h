@@ -32,6 +32,11 @@ class DeviceMemorySpace final : public simt::MemorySpace {
                                                         "copy from the GPU") == cudaSuccess;
     if (!copied) std::memset(host_target, 0, bytes);
   }
+  /// Of any memory of the GPU. Whether it was done.
+  bool zero(void* target, size_t bytes) {
+    return !health_.lost() &&
+           health_.note(copies_.zero(target, bytes), "memory on the GPU") == cudaSuccess;
+  }
 
  protected:
   Taken take(size_t bytes) override {
@@ -43,7 +48,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
         health_.note(cudaMalloc(&whole.begin, whole.bytes), "memory on the GPU") != cudaSuccess) {
       throw std::bad_alloc();
     }
-    if (health_.note(copies_.zero(whole.begin, whole.bytes), "memory on the GPU") != cudaSuccess) {
+    if (!zero(whole.begin, whole.bytes)) {
       cudaFree(whole.begin);
       throw std::bad_alloc();
     }

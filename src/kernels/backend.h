@@ -148,8 +148,8 @@ class Backend {
   /// has. Throws std::system_error, which says what that lacks.
   virtual std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) = 0;
   virtual std::unique_ptr<ssd::MemorySource> view_device_memory(void* memory, uint64_t bytes) = 0;
-  /// Memory that warps of other processes can reach too, or what one of them has made. Throw
-  /// std::system_error: also ENOTSUP, where such warps and ours do not run at the same time.
+  /// Memory that warps of other processes can reach too, zeroed; or what one of them has made.
+  /// Throw std::system_error: also ENOTSUP, where such warps and ours do not run at the same time.
   virtual std::unique_ptr<SharedWarpMemory> share_memory(uint64_t bytes) {
     (void)bytes;
     ssd::fail_with(ENOTSUP, "warps of the host have no memory of their own");

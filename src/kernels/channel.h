@@ -23,6 +23,7 @@ struct ChannelParams {
   uint32_t number;
   uint32_t keeps_client;  // of kFinishClose: not 0: the client has another channel still
   serve::Ring ring;
+  uint32_t first_run;  // those from here on are the channel's, now and later; or are new
   vfs::Caller caller;
   uint64_t* calls;  // a word for each channel
   // Answers.
@@ -31,6 +32,22 @@ struct ChannelParams {
 };
 
 namespace detail {
+
+/// The runs of a ring. By one lane.
+GOFS_HD inline void add_runs(serve::Server& server, const serve::Channel& channel,
+                             const ChannelParams& params) {
+  const uint32_t depth = params.ring.depth;
+  serve::SlotRun* run = server.runs + params.first_run;
+  for (uint32_t first = 0; first < depth; first += serve::kRunSlots) {
+    *run++ = {nullptr,
+              channel.taken + first,
+              channel.answered + first,
+              params.number,
+              first,
+              simt::min(depth - first, serve::kRunSlots)};
+  }
+  simt::store_release(server.run_count, params.first_run + serve::runs_of(depth));  // [H7]
+}
 
 /// By one lane; none but the host's next steps looks at the channel before.
 GOFS_HD inline void open_channel(serve::Channel& channel, const ChannelParams& params) {
@@ -43,10 +60,15 @@ GOFS_HD inline void open_channel(serve::Channel& channel, const ChannelParams& p
   for (serve::Window& window : channel.windows) window = {};
   channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes};
   channel.next_slot = 0;
-  simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
-  simt::store_release(channel.looked_at,
-                      static_cast<const uint32_t*>(params.ring.published));  // [H7]
   serve::Server& server = *params.server;
+  if (params.first_run == server.run_count) add_runs(server, channel, params);
+  channel.runs = server.runs + params.first_run;
+  simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
+  for (uint32_t i = 0; i < serve::runs_of(params.ring.depth); ++i) {
+    simt::store_release(
+        channel.runs[i].published,
+        static_cast<const uint32_t*>(params.ring.published) + i * serve::kRunSlots);  // [H7]
+  }
   simt::store_relaxed(server.count, simt::max(server.count, params.number + 1));
 }
 

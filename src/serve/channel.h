@@ -20,6 +20,21 @@ struct Window {
   uint64_t bytes;
 };
 
+/// Slots of one ring that follow each other, for who looks at all rings (look_far.h). Which ones
+/// they are never changes.
+struct SlotRun {
+  const uint32_t* published;  // where their requests are, as long as the channel is open; or null
+  const uint32_t* taken;      // as Channel has it
+  const uint32_t* answered;   // the same
+  uint32_t channel;
+  uint32_t first;
+  uint32_t count;
+};
+
+inline constexpr uint32_t kRunSlots = 64;
+/// How many runs a ring has.
+GOFS_HD constexpr uint32_t runs_of(uint32_t depth) { return (depth + kRunSlots - 1) / kRunSlots; }
+
 enum ChannelState : uint32_t {
   kChannelFree = 0,
   kChannelOpen = 1,
@@ -32,7 +47,7 @@ struct alignas(128) Channel {
   uint32_t* taken;     // of each slot, how many requests were taken from it
   uint32_t* answered;  // and answered: no other is taken meanwhile, whatever its client publishes
   Window windows[kWindowsMax];
-  const uint32_t* looked_at;    // where its requests are published, as long as it is open; or null
+  SlotRun* runs;                // runs_of() its ring's depth
   alignas(128) uint32_t state;  // ChannelState [H3]
   uint32_t inside;              // warps that look at the channel, or perform a call of it
   uint32_t next_slot;           // where to look first; a hint
@@ -70,7 +85,9 @@ GOFS_HD inline bool enter_channel(Channel& channel, uint32_t calls = 1) {
 /// No warp enters it any more. Whether it was open. By one lane.
 GOFS_HD inline bool begin_close(Channel& channel) {
   uint32_t open = kChannelOpen;
-  simt::store_relaxed(channel.looked_at, static_cast<const uint32_t*>(nullptr));
+  for (uint32_t i = 0; i < runs_of(channel.ring.depth); ++i) {
+    simt::store_relaxed(channel.runs[i].published, static_cast<const uint32_t*>(nullptr));
+  }
   return simt::AtomicRef<uint32_t>(channel.state)
       .compare_exchange_strong(open, kChannelLeaving, simt::memory_order_seq_cst);  // [H3]
 }

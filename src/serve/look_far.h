@@ -76,24 +76,20 @@ GOFS_HD inline bool may_take(const Server& server, const FarSlot& seen) {
              call.place.lap;
 }
 
-/// Slot `index` of all slots of all rings. `lap` is how many were taken from it. (An old count is
+/// Slot `index` of all slots of all runs. `lap` is how many were taken from it. (An old count is
 /// of the channel's last client. The new one's first request is not mistaken for another by that,
 /// and before its next is published the count is its own.)
-GOFS_HD inline FarSlot see_far(const Server& server, uint32_t index, const uint32_t* ring) {
-  FarSlot seen{{index / server.depth, {index % server.depth, 0}}, 0, 0};
-  if (ring == nullptr) return seen;
-  const uint32_t slot = seen.call.place.slot;
-  seen.published = simt::load_system_to_acquire(ring[slot]);
-  const Channel& channel = server.channels[seen.call.channel];
-  seen.call.place.lap = simt::load_relaxed(channel.taken[slot]);
-  seen.answered = simt::load_relaxed(channel.answered[slot]);
+GOFS_HD inline FarSlot see_far(const Server& server, uint32_t index, uint32_t end) {
+  FarSlot seen{{0, {0, 0}}, 0, 0};
+  if (index >= end) return seen;
+  const SlotRun& run = server.runs[index / kRunSlots];
+  const uint32_t* const published = simt::load_system_to_acquire(run.published);  // [H7]
+  const uint32_t slot = index % kRunSlots;
+  if (published == nullptr || slot >= run.count) return seen;
+  seen.published = simt::load_system_to_acquire(published[slot]);
+  seen.call = {run.channel, {run.first + slot, simt::load_relaxed(run.taken[slot])}};
+  seen.answered = simt::load_relaxed(run.answered[slot]);
   return seen;
-}
-
-/// Where slot `index` is published, or null: its channel is not open.
-GOFS_HD inline const uint32_t* far_ring(const Server& server, uint32_t index, uint32_t end) {
-  if (index >= end) return nullptr;
-  return simt::load_system_to_acquire(server.channels[index / server.depth].looked_at);  // [H7]
 }
 
 }  // namespace detail
@@ -102,22 +98,25 @@ GOFS_HD inline const uint32_t* far_ring(const Server& server, uint32_t index, ui
 /// found before; but for one, which the caller performs, if `may_keep`. Collective, uniform, by one
 /// warp at a time. The host lets no ring go meanwhile.
 GOFS_HD inline FarLook look_far(simt::AnyWarp auto warp, const Server& server, bool may_keep) {
+  // Of a lane. What is loaded together takes as long as one of them.
+  constexpr uint32_t kSlotsAtOnce = 8;
   FarLook look{false, false, {}};
   const uint32_t width = warp.size();
-  const uint32_t end = warp.shfl(simt::load_relaxed(server.count), 0) * server.depth;
-  for (uint32_t first = 0; first < end; first += 2 * width) {
-    // Two slots a lane: what is loaded together takes as long as one of them.
-    const uint32_t index = first + warp.thread_rank();
-    const uint32_t* const one_ring = detail::far_ring(server, index, end);
-    const uint32_t* const other_ring = detail::far_ring(server, index + width, end);
-    const detail::FarSlot one = detail::see_far(server, index, one_ring);
-    const detail::FarSlot other = detail::see_far(server, index + width, other_ring);
-    if (!warp.any(one.is_found() || other.is_found())) continue;
+  const uint32_t end = warp.shfl(simt::load_acquire(server.run_count), 0) * kRunSlots;  // [H7]
+  warp.sync();  // what one lane has acquired, for all
+  for (uint32_t first = 0; first < end; first += kSlotsAtOnce * width) {
+    detail::FarSlot seen[kSlotsAtOnce];
+    bool finds = false;
+    for (uint32_t i = 0; i < kSlotsAtOnce; ++i) {
+      seen[i] = detail::see_far(server, first + i * width + warp.thread_rank(), end);
+    }
+    for (uint32_t i = 0; i < kSlotsAtOnce; ++i) finds = finds || seen[i].is_found();
+    if (!warp.any(finds)) continue;
     simt::acquire_loaded();  // [H1]
-    const uint32_t ones = warp.ballot(detail::may_take(server, one));
-    const uint32_t others = warp.ballot(detail::may_take(server, other));
-    if (ones != 0) detail::hand_on(warp, server, ones, one.call, may_keep, look);
-    if (others != 0) detail::hand_on(warp, server, others, other.call, may_keep, look);
+    for (uint32_t i = 0; i < kSlotsAtOnce; ++i) {
+      const uint32_t lanes = warp.ballot(detail::may_take(server, seen[i]));
+      if (lanes != 0) detail::hand_on(warp, server, lanes, seen[i].call, may_keep, look);
+    }
   }
   return look;
 }

@@ -17,8 +17,9 @@ struct Server {
   Channel* channels;
   FoundCalls* found;       // where warps are far from the rings
   const uint32_t* ending;  // not 0: nothing is taken any more; the host's to write
-  uint32_t depth;          // of all rings
-  uint32_t count;          // channels behind these were never open
+  SlotRun* runs;
+  uint32_t count;      // channels behind these were never open
+  uint32_t run_count;  // the same of runs [H7]
 };
 
 namespace detail {

@@ -39,11 +39,8 @@ void allow_races([[maybe_unused]] const serve::Ring& ring) {
 #endif
 }
 
-/// Of memory of a GPU, which may hold what another program has left there.
-void clear_ring(simt::MemorySpace& memory, uint8_t* ring, const serve::RingHead& head) {
-  const std::vector<uint8_t> zeros(head.bytes);
-  memory.write(ring, zeros.data(), zeros.size());
-  memory.write(ring, &head, sizeof(head));
+uint32_t depth_max(const ChannelServerOptions& options) {
+  return std::max(options.depth, options.kernel_depth);
 }
 
 }  // namespace
@@ -75,9 +72,12 @@ ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServer
                 }},
       options_(options),
       channels_(served.backend->memory(), options.channels_max),
-      slot_words_(served.backend->memory(), size_t{2} * options.channels_max * options.depth),
+      slot_words_(served.backend->memory(), size_t{2} * options.channels_max * depth_max(options)),
+      runs_(served.backend->memory(),
+            size_t{options.channels_max} *
+                (serve::runs_of(options.depth) + serve::runs_of(options.kernel_depth))),
       found_words_(served.backend->memory(),
-                   std::bit_ceil(size_t{options.channels_max} * options.depth)),
+                   std::bit_ceil(size_t{options.channels_max} * depth_max(options))),
       found_(served.backend->memory(), 1),
       rows_(served.backend->memory(), request::kVerbs),
       server_(served.backend->memory(), 1),
@@ -106,8 +106,8 @@ void ChannelServer::lay_out() {
   for (serve::Channel& channel : channels) {
     channel = {};
     channel.taken = words;
-    channel.answered = words + options_.depth;
-    words += 2 * options_.depth;
+    channel.answered = words + depth_max(options_);
+    words += 2 * depth_max(options_);
   }
   memory.write(channels_.data(), channels.data(), channels.size() * sizeof(channels[0]));
   memory.write(rows_.data(), request::kVerbRows.data(),
@@ -116,7 +116,7 @@ void ChannelServer::lay_out() {
   memory.write_object(found_.data(), serve::FoundCalls{found_words_.data(), mask, 0, 0});
   memory.write_object(server_.data(),
                       serve::Server{served_.fs, rows_.data(), channels_.data(), found_.data(),
-                                    &words_[0].ending, options_.depth, 0});
+                                    &words_[0].ending, runs_.data(), 0, 0});
 }
 
 std::unique_ptr<Servant> ChannelServer::make_servant() {
@@ -216,17 +216,24 @@ void ChannelServer::sleep() {
   (void)bells_.wait(for_kernels ? kSleepForKernelsMs : options_.sleep_ms);
 }
 
+/// Where a channel's slots are among the runs, with a ring of `depth`. By the holder of the mutex.
+uint32_t ChannelServer::first_run_of(uint32_t number, uint32_t depth) {
+  const auto [found, is_new] = runs_of_channels_.try_emplace({number, depth}, run_count_);
+  if (is_new) run_count_ += serve::runs_of(depth);
+  return found->second;
+}
+
 /// Opens a channel for the client that `make` makes for a ring; its number. By the holder of the
 /// mutex.
-Expected<uint32_t> ChannelServer::add_client(const ClientMaker& make) {
+Expected<uint32_t> ChannelServer::add_client(const serve::RingHead& layout,
+                                             const ClientMaker& make) {
   const std::string subject = "a channel of " + served_.name;
   if (draining_) return make_error(ECONNREFUSED, subject, "the server takes no clients any more");
   const auto free = std::find(clients_.begin(), clients_.end(), nullptr);
   if (free == clients_.end()) return make_error(EAGAIN, subject, "there are as many as can be");
   const auto number = static_cast<uint32_t>(free - clients_.begin());
   try {
-    serve::RingHead head =
-        serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
+    serve::RingHead head = layout;
     head.wakes = served_.backend->is_host() ? 1 : 0;
     std::unique_ptr<Client> client = make(number, head);
     if (client->memory) {
@@ -247,6 +254,7 @@ Expected<uint32_t> ChannelServer::add_client(const ClientMaker& make) {
       simt::store_system_relaxed(added.head()->server_sleeps, sleeping_ != 0 ? 1u : 0u);
     }
     bells_.add_bell(added.bell);
+    opening.first_run = first_run_of(number, head.depth);
     if (step(number, opening)) return number;
     let_go(number);
     return make_error(EIO, subject, "the backend could not open it");
@@ -262,7 +270,9 @@ Expected<uint32_t> ChannelServer::add_client(const ClientMaker& make) {
 Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
   std::optional<ChannelEnds> ends;
   const std::lock_guard lock(mutex_);
-  const auto number = add_client([&](uint32_t its_number, const serve::RingHead& head) {
+  const serve::RingHead layout =
+      serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
+  const auto number = add_client(layout, [&](uint32_t its_number, const serve::RingHead& head) {
     auto client = std::make_unique<Client>();
     client->memory.emplace(SharedMemory::make("gofs channel", head.bytes));
     client->bell = make_bell();
@@ -284,13 +294,16 @@ Expected<ChannelServer::OpenedForKernels> ChannelServer::open_for_kernels(uint32
   }
   // Before the channel is there: a server that sleeps wakes only for what it knows of.
   for_kernels_.fetch_add(1, std::memory_order_relaxed);
-  const auto number = add_client([&](uint32_t, const serve::RingHead& head) {
+  const serve::RingHead layout = serve::layout_of_ring(
+      options_.kernel_depth, options_.kernel_depth * options_.kernel_part_bytes);
+  const auto number = add_client(layout, [&](uint32_t, const serve::RingHead& head) {
     auto client = std::make_unique<Client>();
     if (served_.backend->is_host()) {
       client->memory.emplace(SharedMemory::make("gofs channel of kernels", head.bytes));
     } else {
       client->gpu_memory = served_.backend->share_memory(head.bytes);
-      clear_ring(served_.backend->memory(), client->gpu_memory->data(), head);
+      served_.backend->memory().write_object(
+          reinterpret_cast<serve::RingHead*>(client->gpu_memory->data()), head);
     }
     const ssd::Descriptor& memory =
         client->memory ? client->memory->descriptor() : client->gpu_memory->descriptor();

@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "host/serve/bell.h"
@@ -36,7 +38,9 @@ struct ChannelServerOptions {
   uint32_t channels_max = 256;
   uint32_t depth = 64;               // requests of a client at once
   uint64_t part_bytes = 256 * 1024;  // of data that a request takes along
-  int sleep_ms = 1000;               // after so long who sleeps looks again: no bell should be lost
+  uint32_t kernel_depth = 256;       // the same of a client's kernels
+  uint64_t kernel_part_bytes = 128 * 1024;
+  int sleep_ms = 1000;  // after so long who sleeps looks again: no bell should be lost
   /// The backend runs nothing any more, and no call is answered. From a thread of the server's.
   std::function<void()> on_failure{};
 };
@@ -102,7 +106,8 @@ class ChannelServer {
   std::unique_ptr<Servant> make_servant();
   void work(Servant& servant);
   uint64_t idle_ns() const;
-  Expected<uint32_t> add_client(const ClientMaker& make);
+  Expected<uint32_t> add_client(const serve::RingHead& layout, const ClientMaker& make);
+  uint32_t first_run_of(uint32_t number, uint32_t depth);
   bool run_turn(const kernels::Body& body, const kernels::Grid& grid, void* params);
   void sleep();
   void tell_sleep(int change);
@@ -116,6 +121,7 @@ class ChannelServer {
   // In the memory of the warps.
   const SharedArray<serve::Channel> channels_;
   const SharedArray<uint32_t> slot_words_;   // of each channel's slots: taken, answered
+  const SharedArray<serve::SlotRun> runs_;   // of the slots of all rings that a channel may have
   const SharedArray<uint64_t> found_words_;  // of as many calls as there are slots
   const SharedArray<serve::FoundCalls> found_;
   const SharedArray<request::VerbRow> rows_;
@@ -129,9 +135,12 @@ class ChannelServer {
 
   std::mutex mutex_;                              // of all below
   std::vector<std::unique_ptr<Client>> clients_;  // one for each channel that is not free
-  bool in_turn_ = false;                          // a grid runs
-  uint32_t sleeping_ = 0;                         // threads
-  std::atomic<uint32_t> for_kernels_{0};          // of these; by any thread
+  // The first of runs_ that a channel has, with a ring of so many slots.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> runs_of_channels_;
+  uint32_t run_count_ = 0;
+  bool in_turn_ = false;                  // a grid runs
+  uint32_t sleeping_ = 0;                 // threads
+  std::atomic<uint32_t> for_kernels_{0};  // of these; by any thread
   bool draining_ = false;
   std::atomic<uint64_t> looks_{0};  // of threads, that are over
   std::vector<std::thread> threads_;

@@ -56,6 +56,8 @@ class KernelChannelTest : public ServedVolumeTest,
     ChannelServerOptions options;
     options.depth = 4;
     options.part_bytes = 64 * 1024;
+    options.kernel_depth = 4;
+    options.kernel_part_bytes = 64 * 1024;
     channels_.emplace(served(*volume_), options);
     desk_.emplace(*volume_, *channels_, [] {});
     server_.emplace(*channels_, listening_.descriptor(),

@@ -17,11 +17,11 @@ constexpr uint64_t kMs = 1000 * kUs;
 constexpr uint32_t kStopHalfSeconds = 120;  // a disk that retries takes its time
 
 /// Threads that are woken by those who wait sleep at once, and longer. A GPU's stores wake no
-/// thread.
+/// thread, and a warp that reads what it is asked for by others has 50 us between two commands.
 IdlePolicy idle_policy(const HostedOptions& options) {
   if (options.always_polls) return {kNever, kMs, kMs};
   if (options.is_nudged) return {2 * kUs, kMs, 10 * kMs};
-  return {50 * kUs, 50 * kUs, kMs};
+  return {200 * kUs, 50 * kUs, kMs};
 }
 
 }  // namespace
