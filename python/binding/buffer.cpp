@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer.hpp"
 
+#include <cstring>
 #include <string>
 
 namespace nb = nanobind;
@@ -13,12 +14,17 @@ std::string class_name(nb::handle object) {
   return nb::cast<std::string>(nb::str(object.type().attr("__name__")));
 }
 
+std::string with_article(const std::string& name) {
+  const bool is_vowel = !name.empty() && std::strchr("aeiouAEIOU", name.front()) != nullptr;
+  return (is_vowel ? "an " : "a ") + name;
+}
+
 }  // namespace
 
 Buffer::Buffer(nb::handle given, Access access) {
   const bool writes = access == Access::kWrite;
   if (PyObject_CheckBuffer(given.ptr()) == 0) {
-    throw nb::type_error(("a " + class_name(given) +
+    throw nb::type_error((with_article(class_name(given)) +
                           " has no memory that can be read or written: give bytes, a bytearray, a "
                           "memoryview, an array or a tensor")
                              .c_str());

@@ -11,7 +11,7 @@ from gofs._buffers import memory_to_read
 from gofs._directories import makedirs, walk
 from gofs._entries import ScandirIterator
 from gofs._glob import glob
-from gofs._numbers import LONG_MAX, permissions_number, truth_value, whole_number
+from gofs._numbers import LONG_MAX, pair, permissions_number, truth_value, whole_number
 from gofs._stat import (
     NOW,
     created_seconds,
@@ -250,9 +250,9 @@ class Names:
             raise ValueError("utime: you may specify either 'times' or 'ns' but not both")
         accessed = modified = NOW
         if times is not None:
-            accessed, modified = map(time_from_seconds, times)
+            accessed, modified = map(time_from_seconds, pair("times", times))
         elif ns is not None:
-            accessed, modified = map(time_from_nanoseconds, ns)
+            accessed, modified = map(time_from_nanoseconds, pair("ns", ns))
         follow = truth_value("follow_symlinks", follow_symlinks)
         self._core.utimens(path, accessed, modified, follow)
 

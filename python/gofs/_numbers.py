@@ -10,6 +10,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from gofs._typing import AnyPath
 
 WORD_MAX = 2**32 - 1
@@ -60,6 +62,34 @@ def truth_value(name: str, given: Any) -> bool:
     if not isinstance(given, bool):
         raise TypeError(f"{name}: True or False is wanted, not {given!r}")
     return given
+
+
+def several(name: str, given: Iterable[Any]) -> list[Any]:
+    """All of them. Raises TypeError for what cannot be gone through, and for one path: its letters
+    are not meant."""
+    if isinstance(given, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name}: several are wanted, as in [{given!r}], not {given!r}")
+    try:
+        each = iter(given)
+    except TypeError:
+        raise TypeError(f"{name}: several are wanted, not {given!r}") from None
+    return list(each)
+
+
+def pair(name: str, given: Iterable[Any]) -> tuple[Any, Any]:
+    """Raises TypeError for what are not two."""
+    both = several(name, given)
+    if len(both) != 2:
+        raise TypeError(f"{name}: two are wanted, not {given!r}")
+    return both[0], both[1]
+
+
+def by_name(name: str, given: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:
+    """The items. Raises TypeError for what is no mapping."""
+    if not hasattr(given, "items"):
+        kind = type(given).__name__
+        raise TypeError(f"{name}: a dict of contents by name is wanted, not a {kind}")
+    return given.items()
 
 
 def nanoseconds(name: str, seconds: Any) -> int:

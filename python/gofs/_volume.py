@@ -14,7 +14,7 @@ from gofs._closing import Closing
 from gofs._contents import read_file, read_into, read_into_async, write_file, write_file_async
 from gofs._file import File
 from gofs._names import Names
-from gofs._numbers import not_negative, truth_value, whole_number
+from gofs._numbers import not_negative, several, truth_value, whole_number
 from gofs._opening import open_file
 from gofs._ranges import read_ranges, write_ranges
 from gofs._read_many import read_arrays, read_dir, read_many, read_many_into
@@ -325,7 +325,7 @@ class Volume(Names, Closing):
         Of one that grows meanwhile, what is new may be missing; one that becomes shorter is an
         error (EIO) where it is read into a tensor or an array.
         """
-        return read_many(self, list(paths), packed, framework, device)
+        return read_many(self, several("paths", paths), packed, framework, device)
 
     def read_arrays(
         self, paths: Iterable[AnyPath], *, framework: str | None = None, device: Any = "cpu"
@@ -341,7 +341,7 @@ class Volume(Names, Closing):
         Raises the error of the first file that cannot be read. Of one that grows meanwhile, what is
         new may be missing.
         """
-        return read_arrays(self, list(paths), framework, device)
+        return read_arrays(self, several("paths", paths), framework, device)
 
     def read_many_into(
         self,
@@ -358,7 +358,9 @@ class Volume(Names, Closing):
         fewer than it has room for only where the file ends, and what is more than that is left out.
         Raises the error of the first one that cannot be read, after all others have been.
         """
-        return read_many_into(self, list(paths), buffer, list(offsets), stream)
+        return read_many_into(
+            self, several("paths", paths), buffer, several("offsets", offsets), stream
+        )
 
     def read_ranges(
         self,
@@ -405,6 +407,9 @@ class Volume(Names, Closing):
         No data passes through memory of this process. Fewer are copied only at the end of `src`,
         and where the volume is full. Without an offset it is the file's position, which moves on.
         """
+        for name, file in (("src", src), ("dst", dst)):
+            if not isinstance(file, File):
+                raise TypeError(f"{name}: a file that open() has given is wanted, not {file!r}")
         begin = src.tell() if offset_src is None else not_negative(offset_src)
         target = dst.tell() if offset_dst is None else not_negative(offset_dst)
         done = src._core_to_read().copy_range(

@@ -15,7 +15,7 @@ from gofs._device import common_stream
 from gofs._errors import raise_error
 from gofs._gpu_memory import gpu_memory
 from gofs._modes import REPLACES
-from gofs._numbers import permissions_number
+from gofs._numbers import by_name, permissions_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def write_many(
     host: dict[str, Buffer] = {}
     gpu: dict[str, DeviceMemory] = {}
     names = []
-    for given, data in files.items():
+    for given, data in by_name("files", files):
         name = os.fsdecode(given)
         names.append(name)
         memory = gpu_memory(volume, data, fills=False)

@@ -43,7 +43,7 @@ struct Options {
   uint64_t first = 0;
   uint64_t seed = 1;
   uint32_t width = 1;
-  uint32_t sweep_step = 240;  // every so many of the single fields
+  uint32_t sweep_step = 480;  // every so many of the single fields
   bool asked = false;         // for a number of programs: nothing else is run
   std::string base;           // empty: all
   std::string program;        // hexadecimal
