@@ -11,6 +11,7 @@
 //   mutate_test --count 40000 --seed 7         so many of each base image, and all single fields
 //   mutate_test --base extra --first 123 --count 1 --seed 7   number 123 of them again
 //   mutate_test --program 80000000...          one program, as findings print it
+//   mutate_test --sweep-step 16                every so many of the single fields, not every 480th
 //   --width N: warps of N threads; --save FOLDER: findings go there, as inputs of volume_fuzz
 #include <gtest/gtest.h>
 #include <sys/time.h>
@@ -494,6 +495,8 @@ void parse(int argc, char** argv) {
       options.seed = std::strtoull(argv[++i], nullptr, 0);
     } else if (is(i, "--width")) {
       options.width = static_cast<uint32_t>(std::strtoul(argv[++i], nullptr, 0));
+    } else if (is(i, "--sweep-step")) {
+      options.sweep_step = static_cast<uint32_t>(std::strtoul(argv[++i], nullptr, 0));
     } else if (is(i, "--base")) {
       options.base = argv[++i];
     } else if (is(i, "--program")) {
