@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -55,6 +56,11 @@ class AnyVolume {
   /// Reads into memory of the host by calls. Bytes, fewer than all only where the file ends; or a
   /// negative errno, or kNotRun.
   int64_t read_range(const IoRange& range);
+  /// The same of a long range, in a way of its own. None: there is no such way, or not now.
+  virtual std::optional<int64_t> read_long_range(const IoRange& range) {
+    (void)range;
+    return std::nullopt;
+  }
   /// Moves ranges of any memory, as Volume::read_ranges() has it, by calls that do not depend on
   /// each other; of a GPU's behind what was enqueued on `stream`, and waits. Never kNotRun.
   /// -EOPNOTSUPP where the stream is captured, -EFAULT where the driver copies nothing.

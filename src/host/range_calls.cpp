@@ -167,6 +167,7 @@ class RangeCalls {
 }  // namespace
 
 int64_t AnyVolume::read_range(const IoRange& range) {
+  if (const auto result = read_long_range(range)) return *result;
   Moving moving{&range};
   if (range.bytes <= part_bytes()) {  // nearly all of it, by one call
     const int64_t result = call(call_of(false, range, 0, range.bytes, range.memory)).result;
@@ -185,6 +186,7 @@ std::vector<int64_t> AnyVolume::move_ranges(bool writes, std::span<const IoRange
     Moving& one = moving.emplace_back(&range);
     if (range.bytes != 0) one.gpu = GpuMemory::at(range.memory);
     if (one.gpu && one.gpu->is_captured(stream)) one.result = -EOPNOTSUPP;
+    if (!one.gpu && !writes) one.result = read_long_range(range);
   }
   RangeCalls(*this, writes, stream).move(moving);
   std::vector<int64_t> results;

@@ -89,12 +89,10 @@ void LaunchedRanges::grow(std::unique_ptr<SharedArray<T>>& array, simt::MemorySp
   array = std::make_unique<SharedArray<T>>(memory, std::bit_ceil(count));
 }
 
-std::string LaunchedRanges::begin(vfs::Filesystem* fs, bool writes,
-                                  const std::vector<IoRange>& ranges,
-                                  const std::vector<std::optional<int64_t>>& already,
-                                  CUstream_st* stream) {
-  const std::lock_guard lock(mutex_);
-  if (params_ == nullptr) return "the volume is being unmounted";
+/// Fills in what the launch is told; which warps are to carry it out. By a holder of the mutex.
+kernels::Grid LaunchedRanges::prepare(vfs::Filesystem* fs, bool writes,
+                                      const std::vector<IoRange>& ranges,
+                                      const std::vector<std::optional<int64_t>>& already) {
   const kernels::Grid full = backend_->full_grid();
   const uint32_t warps_of_block = std::max(full.threads_per_block / backend_->warp_width(), 1u);
   const Cut cut = plan_cut(ranges, already, uint64_t{full.blocks} * warps_of_block);
@@ -112,16 +110,33 @@ std::string LaunchedRanges::begin(vfs::Filesystem* fs, bool writes,
                    states_->data(),
                    progress_->data(),
                    results_->data()};
+  const auto blocks =
+      std::min<uint64_t>(full.blocks, (cut.pieces + warps_of_block - 1) / warps_of_block);
+  return {static_cast<uint32_t>(blocks), full.threads_per_block};
+}
+
+std::string LaunchedRanges::begin(vfs::Filesystem* fs, bool writes,
+                                  const std::vector<IoRange>& ranges,
+                                  const std::vector<std::optional<int64_t>>& already,
+                                  CUstream_st* stream) {
+  const std::lock_guard lock(mutex_);
+  if (params_ == nullptr) return "the volume is being unmounted";
+  const kernels::Grid grid = prepare(fs, writes, ranges, already);
   count_ = ranges.size();
   already_ = already;
   collected_.clear();
   problem_.reset();
-  const auto blocks =
-      std::min<uint64_t>(full.blocks, (cut.pieces + warps_of_block - 1) / warps_of_block);
-  begun_ = backend_->begin(kernels::bodies::kRanges,
-                           {static_cast<uint32_t>(blocks), full.threads_per_block}, params_->data(),
-                           stream);
+  begun_ = backend_->begin(kernels::bodies::kRanges, grid, params_->data(), stream);
   return begun_ == nullptr ? backend_->error() : std::string();
+}
+
+std::optional<int64_t> LaunchedRanges::run(vfs::Filesystem* fs, bool writes, const IoRange& range,
+                                           const Run& run) {
+  const std::lock_guard lock(mutex_);
+  if (params_ == nullptr) return std::nullopt;
+  const kernels::Grid grid = prepare(fs, writes, {range}, {});
+  if (!run(kernels::bodies::kRanges, grid, params_->data())) return std::nullopt;
+  return (*results_)[0];
 }
 
 bool LaunchedRanges::is_done() {

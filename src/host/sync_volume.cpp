@@ -95,6 +95,7 @@ Expected<void> VolumeState::end(bool whatever_happens) {
   const bool has_threads = end_threads();
   range_works_.settle();
   calls_at_once_.settle();
+  staged_reads_.settle();
   if (!up_.exchange(false)) return is_behind_ ? sync_for_good() : Expected<void>();
   auto result = shut_down(whatever_happens);
   if (!up_) return result;

@@ -631,6 +631,13 @@ CallAnswer VolumeState::call(const CallRequest& request) {
   return answer;
 }
 
+std::optional<int64_t> VolumeState::read_long_range(const IoRange& range) {
+  // What one call takes is for one warp.
+  if (backend_->is_host() || range.bytes <= kStagingBytes) return std::nullopt;
+  if (!up_ || !is_ours() || has_failed()) return std::nullopt;
+  return staged_reads_.read(*this, range);
+}
+
 void VolumeState::call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
   std::vector<const CallRequest*> together;
   std::vector<size_t> places;  // of these

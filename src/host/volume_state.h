@@ -26,6 +26,7 @@
 #include "host/range_work.h"
 #include "host/registered_buffers.h"
 #include "host/shared_array.h"
+#include "host/staged_reads.h"
 #include "host/volume_spec.h"
 #include "kernels/backend.h"
 #include "kernels/mount.h"
@@ -88,6 +89,7 @@ class VolumeState final : public AnyVolume {
   /// `input` has at most kInputBytesMax bytes.
   CallAnswer call(const CallRequest& request) override;
   static constexpr uint64_t kInputBytesMax = 1 << 20;
+  std::optional<int64_t> read_long_range(const IoRange& range) override;
   /// By one launch, but for those that move data.
   void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 
@@ -225,6 +227,7 @@ class VolumeState final : public AnyVolume {
 
   RangeWorks range_works_;
   CallsAtOnce calls_at_once_;
+  StagedReads staged_reads_;
 
   DescriptorNames descriptor_names_;
 
