@@ -39,14 +39,14 @@ struct Cut {
 /// Throws std::bad_alloc for more pieces than a launch can have: their memory could not be had
 /// either.
 Cut plan_cut(const std::vector<IoRange>& ranges, const std::vector<std::optional<int64_t>>& already,
-             uint64_t warps) {
+             uint64_t warps, uint64_t piece_bytes) {
   constexpr uint64_t kTotalMax = uint64_t{1} << 62;  // as good as more
   uint64_t total = 0;
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (is_left(already, i)) total = std::min(total + ranges[i].bytes, kTotalMax);
   }
   const uint64_t wanted = std::bit_ceil(total / (warps * kPiecesOfWarp) + 1);
-  Cut cut{std::clamp(wanted, kPieceBytesMin, kPieceBytesMax), 0};
+  Cut cut{piece_bytes != 0 ? piece_bytes : std::clamp(wanted, kPieceBytesMin, kPieceBytesMax), 0};
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (is_left(already, i)) cut.pieces += cut.pieces_of(ranges[i]);
     if (cut.pieces > std::numeric_limits<uint32_t>::max()) throw std::bad_alloc();
@@ -92,10 +92,11 @@ void LaunchedRanges::grow(std::unique_ptr<SharedArray<T>>& array, simt::MemorySp
 /// Fills in what the launch is told; which warps are to carry it out. By a holder of the mutex.
 kernels::Grid LaunchedRanges::prepare(vfs::Filesystem* fs, bool writes,
                                       const std::vector<IoRange>& ranges,
-                                      const std::vector<std::optional<int64_t>>& already) {
+                                      const std::vector<std::optional<int64_t>>& already,
+                                      uint64_t piece_bytes) {
   const kernels::Grid full = backend_->full_grid();
   const uint32_t warps_of_block = std::max(full.threads_per_block / backend_->warp_width(), 1u);
-  const Cut cut = plan_cut(ranges, already, uint64_t{full.blocks} * warps_of_block);
+  const Cut cut = plan_cut(ranges, already, uint64_t{full.blocks} * warps_of_block, piece_bytes);
   grow(pieces_, backend_->shared_memory(), cut.pieces);
   grow(results_, backend_->shared_memory(), ranges.size());
   grow(states_, backend_->memory(), ranges.size());
@@ -121,7 +122,7 @@ std::string LaunchedRanges::begin(vfs::Filesystem* fs, bool writes,
                                   CUstream_st* stream) {
   const std::lock_guard lock(mutex_);
   if (params_ == nullptr) return "the volume is being unmounted";
-  const kernels::Grid grid = prepare(fs, writes, ranges, already);
+  const kernels::Grid grid = prepare(fs, writes, ranges, already, 0);
   count_ = ranges.size();
   already_ = already;
   collected_.clear();
@@ -131,10 +132,10 @@ std::string LaunchedRanges::begin(vfs::Filesystem* fs, bool writes,
 }
 
 std::optional<int64_t> LaunchedRanges::run(vfs::Filesystem* fs, bool writes, const IoRange& range,
-                                           const Run& run) {
+                                           uint64_t piece_bytes, const Run& run) {
   const std::lock_guard lock(mutex_);
   if (params_ == nullptr) return std::nullopt;
-  const kernels::Grid grid = prepare(fs, writes, {range}, {});
+  const kernels::Grid grid = prepare(fs, writes, {range}, {}, piece_bytes);
   if (!run(kernels::bodies::kRanges, grid, params_->data())) return std::nullopt;
   return (*results_)[0];
 }

@@ -58,10 +58,10 @@ class LaunchedRanges final : public RangeWork {
 
   /// What launches a body and waits for its end; false: it has failed.
   using Run = std::function<bool(const kernels::Body&, const kernels::Grid&, void* params)>;
-  /// Carries out one range by `run`, in no stream of the program; nothing is under way. Its result;
-  /// none where that has failed. Throws std::bad_alloc.
+  /// Carries out one range by `run`, in no stream of the program, a warp for each `piece_bytes`;
+  /// nothing is under way. Its result; none where that has failed. Throws std::bad_alloc.
   std::optional<int64_t> run(vfs::Filesystem* fs, bool writes, const IoRange& range,
-                             const Run& run);
+                             uint64_t piece_bytes, const Run& run);
 
   bool is_done() override;
   Expected<std::vector<int64_t>> wait() override;
@@ -70,7 +70,7 @@ class LaunchedRanges final : public RangeWork {
 
  private:
   kernels::Grid prepare(vfs::Filesystem* fs, bool writes, const std::vector<IoRange>& ranges,
-                        const std::vector<std::optional<int64_t>>& already);
+                        const std::vector<std::optional<int64_t>>& already, uint64_t piece_bytes);
   template <typename T>
   static void grow(std::unique_ptr<SharedArray<T>>& array, simt::MemorySpace& memory, size_t count);
   void collect();

@@ -16,7 +16,9 @@ namespace {
 
 /// Of pinned memory each has so much: a launch is to be short beside what it reads.
 constexpr uint64_t kPortionBytes = uint64_t{8} << 20;
-constexpr uint32_t kAtOnce = 8;
+/// Of an SSD that threads of the host are, more warps than some 50 read less.
+constexpr uint64_t kWarpBytes = 256 * 1024;
+constexpr uint32_t kAtOnce = 2;
 
 }  // namespace
 
@@ -81,7 +83,7 @@ int64_t StagedReads::read_through(Room& room, VolumeState& volume, const IoRange
   while (done < range.bytes) {
     const uint64_t bytes = std::min(range.bytes - done, kPortionBytes);
     const IoRange portion{range.fd, room.staging.data(), bytes, range.offset + done};
-    const auto result = room.work.run(volume.filesystem(), false, portion, run);
+    const auto result = room.work.run(volume.filesystem(), false, portion, kWarpBytes, run);
     if (!result) return VolumeState::kNotRun;
     if (*result < 0) return *result;
     const auto moved = static_cast<uint64_t>(*result);
