@@ -146,13 +146,13 @@ ChannelServer::~ChannelServer() {
 /// How long a servant is to find nothing before it rests.
 uint64_t ChannelServer::idle_ns() const {
   if (served_.backend->is_host()) return kIdleNs;
-  return for_kernels_.load(std::memory_order_relaxed) != 0 ? ~uint64_t{0} : kGridIdleNs;
+  return is_for_kernels() ? ~uint64_t{0} : kGridIdleNs;
 }
 
 void ChannelServer::work(Servant& servant) {
   using End = Servant::End;
   while (simt::load_relaxed(words_[0].ending) == 0) {
-    End end = servant.serve(idle_ns());
+    End end = servant.serve(idle_ns(), is_for_kernels());
     looks_.fetch_add(1, std::memory_order_relaxed);
     if (end == End::kTurn) continue;
     if (end == End::kFailed) break;
@@ -160,7 +160,7 @@ void ChannelServer::work(Servant& servant) {
     // Who has published a request without seeing that we sleep has done so before: we see it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     do {
-      end = servant.serve(0);
+      end = servant.serve(0, is_for_kernels());
       looks_.fetch_add(1, std::memory_order_relaxed);
     } while (end == End::kTurn);
     if (end == End::kRest) sleep();
@@ -212,8 +212,7 @@ void ChannelServer::tell_sleep(int change) {
 
 /// Until a client publishes a request.
 void ChannelServer::sleep() {
-  const bool for_kernels = for_kernels_.load(std::memory_order_relaxed) != 0;
-  (void)bells_.wait(for_kernels ? kSleepForKernelsMs : options_.sleep_ms);
+  (void)bells_.wait(is_for_kernels() ? kSleepForKernelsMs : options_.sleep_ms);
 }
 
 /// Where a channel's slots are among the runs, with a ring of `depth`. By the holder of the mutex.

@@ -106,6 +106,8 @@ class ChannelServer {
   std::unique_ptr<Servant> make_servant();
   void work(Servant& servant);
   uint64_t idle_ns() const;
+  /// Whether a client has a channel for its kernels.
+  bool is_for_kernels() const { return for_kernels_.load(std::memory_order_relaxed) != 0; }
   Expected<uint32_t> add_client(const serve::RingHead& layout, const ClientMaker& make);
   uint32_t first_run_of(uint32_t number, uint32_t depth);
   bool run_turn(const kernels::Body& body, const kernels::Grid& grid, void* params);

@@ -29,7 +29,7 @@ class WarpServant final : public Servant {
         params_(served.backend->shared_memory(), 1) {
     params_[0] = {server, room_.data(), 0};
   }
-  End serve(uint64_t idle_ns) override {
+  End serve(uint64_t idle_ns, bool) override {
     params_[0].idle_ns = idle_ns;
     const bool ran = served_.run(kernels::bodies::kServe, {1, 1}, params_.data());
     return ran ? End::kRest : End::kFailed;
@@ -56,10 +56,12 @@ class GridServant final : public Servant {
     params_[0].turn_ns_max = kTurnNsMax;
   }
 
-  End serve(uint64_t idle_ns) override {
+  End serve(uint64_t idle_ns, bool for_kernels) override {
     kernels::ServeTurnParams& params = params_[0];
     params.idle_ns = idle_ns;
-    params.busy_many = blocks_ < blocks_max_ ? many_busy() : ~0u;
+    // Blocks of a client that fill the GPU, and wait for answers, would take the place of a turn
+    // that ends, and leave the next one none.
+    params.busy_many = blocks_ < blocks_max_ && !for_kernels ? many_busy() : ~0u;
     ++params.turn;
     const uint32_t threads = kWarpsOfBlock * served_.backend->warp_width();
     if (!served_.run(kernels::bodies::kServeTurn, {blocks_, threads}, &params)) return End::kFailed;

@@ -30,8 +30,9 @@ class Servant {
     kTurn,    // it is to go on
     kFailed,  // the backend runs nothing
   };
-  /// Performs what clients ask for, for a while.
-  virtual End serve(uint64_t idle_ns) = 0;
+  /// Performs what clients ask for, for a while; `for_kernels`: kernels of theirs may be among
+  /// them.
+  virtual End serve(uint64_t idle_ns, bool for_kernels) = 0;
 };
 
 /// A warp, where the backend's warps are threads of this process.
