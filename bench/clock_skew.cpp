@@ -19,25 +19,18 @@
 
 #include "host/clock_keeper.h"
 #include "host/volume_state.h"
+#include "take.hpp"
 
 namespace {
 
 using gofs::host::ClockEstimate;
 using gofs::host::ClockSample;
 using gofs::host::VolumeState;
+using gofs::measuring::take;
 
 constexpr uint32_t kRows = 20;
 
-[[noreturn]] void fail(const gofs::Error& error) {
-  std::fprintf(stderr, "gofs_clock_skew: %s\n", error.message.c_str());
-  std::exit(1);
-}
-
-ClockSample look(VolumeState& volume) {
-  const auto sample = gofs::host::sample_clocks(volume);
-  if (!sample) fail(sample.error());
-  return *sample;
-}
+ClockSample look(VolumeState& volume) { return take(gofs::host::sample_clocks(volume)); }
 
 void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
@@ -70,14 +63,14 @@ int main(int argc, char** argv) {
   }
   gofs::MountOptions options;
   options.backend = backend;
-  const auto volume = VolumeState::mount("ram:16M", options, gofs::host::MountKind::kDeviceOnly);
-  if (!volume) fail(volume.error());
-  std::printf("backend %s: %s\n", (*volume)->info().backend.c_str(),
-              (*volume)->info().backend_detail.c_str());
+  const auto volume =
+      take(VolumeState::mount("ram:16M", options, gofs::host::MountKind::kDeviceOnly));
+  std::printf("backend %s: %s\n", volume->info().backend.c_str(),
+              volume->info().backend_detail.c_str());
   ClockEstimate by_line;
-  by_line.add(look(**volume));
+  by_line.add(look(*volume));
   wait(learned);
-  const ClockSample start = look(**volume);
+  const ClockSample start = look(*volume);
   by_line.add(start);
   ClockEstimate by_offset;
   by_offset.add(start);
@@ -90,7 +83,7 @@ int main(int argc, char** argv) {
   Skew line;
   for (uint32_t row = 1; row <= kRows; ++row) {
     wait(seconds / kRows);
-    const ClockSample now = look(**volume);
+    const ClockSample now = look(*volume);
     const auto late_us = [&](const ClockEstimate& estimate) {
       const int64_t late = now.realtime_ns - gofs::vfs::realtime_at(estimate.line(), now.now_ns);
       return static_cast<double>(late) * 1e-3;

@@ -16,27 +16,20 @@
 #include <vector>
 
 #include "gofs/volume.hpp"
+#include "take.hpp"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using gofs::IoRange;
 using gofs::Volume;
+using gofs::measuring::fail;
+using gofs::measuring::take;
 
 constexpr uint64_t kFileBytes = uint64_t{1} << 30;
 constexpr uint64_t kSmallBytes = 16 * 1024;
 constexpr uint32_t kSmallRanges = 100'000;
 
-/// Ends the program with what is wrong.
-[[noreturn]] void fail(const std::string& words) {
-  fmt::print(stderr, "gofs_device_ranges: {}\n", words);
-  std::exit(1);
-}
-template <typename T>
-T take(gofs::Expected<T> result) {
-  if (!result) fail(result.error().message);
-  return std::move(*result);
-}
 void take(cudaError_t result) {
   if (result != cudaSuccess) fail(cudaGetErrorString(result));
 }

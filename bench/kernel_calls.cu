@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <string>
@@ -18,11 +17,14 @@
 
 #include "gofs/gofs.cuh"
 #include "gofs/volume.hpp"
+#include "take.hpp"
 
 namespace {
 
 using gofs::Volume;
 using gofs::VolumeHandle;
+using gofs::measuring::fail;
+using gofs::measuring::take;
 
 constexpr const char* kPath = "/gofs_kernel_calls";
 constexpr uint64_t kFileBytes = uint64_t{64} << 20;
@@ -37,16 +39,6 @@ struct Row {
 constexpr Row kRows[] = {
     {Kind::kAccess, "access"}, {Kind::kRead, "pread 4 KiB"}, {Kind::kWrite, "pwrite 4 KiB"}};
 
-/// Ends the program with what is wrong.
-[[noreturn]] void fail(const std::string& words) {
-  std::fprintf(stderr, "gofs_kernel_calls: %s\n", words.c_str());
-  std::exit(1);
-}
-template <typename T>
-T take(gofs::Expected<T> result) {
-  if (!result) fail(result.error().message);
-  return std::move(*result);
-}
 void take(cudaError_t result) {
   if (result != cudaSuccess) fail(cudaGetErrorString(result));
 }
@@ -114,7 +106,7 @@ class Calls {
   }
 
   void show(const Row& row, uint32_t warps, double seconds) {
-    const uint32_t of_block = std::min(warps, kWarpsOfBlock);
+    const uint32_t of_block = warps % kWarpsOfBlock == 0 ? kWarpsOfBlock : 1;
     call_kernel<<<warps / of_block, 32 * of_block>>>(
         volume_.device(), fd_, row.kind, static_cast<uint64_t>(1e9 * seconds), buffers_, done_);
     take(cudaGetLastError());

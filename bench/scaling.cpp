@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
@@ -25,26 +24,18 @@
 
 #include "gofs/volume.hpp"
 #include "host/image/mkfs.h"
+#include "take.hpp"
 
 namespace {
 
 using gofs::Volume;
+using gofs::measuring::fail;
+using gofs::measuring::take;
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1024 * kMiB;
 constexpr uint32_t kRounds = 5;
 constexpr uint32_t kOperations = 400;  // of a round
-
-[[noreturn]] void fail(const std::string& message) {
-  fmt::print(stderr, "gofs_scaling: {}\n", message);
-  std::exit(1);
-}
-
-template <typename T>
-auto must(gofs::Expected<T> result) {
-  if (!result) fail(result.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 double seconds_of(const std::function<void()>& action) {
   const auto before = std::chrono::steady_clock::now();
@@ -69,7 +60,7 @@ class ScalingVolume {
     mount.descriptors = descriptors;
     mount.cache_bytes = 512 * kMiB;
     mount_seconds_ =
-        seconds_of([&] { volume_ = must(Volume::mount(path_ + "?spare=16G", mount)); });
+        seconds_of([&] { volume_ = take(Volume::mount(path_ + "?spare=16G", mount)); });
   }
   ~ScalingVolume() {
     volume_.reset();
@@ -135,36 +126,36 @@ void fill_directory(ScalingVolume& volume, uint64_t from, uint64_t to) {
     for (uint64_t i = first; i < std::min(to, first + kAtOnce); ++i) {
       files.push_back({fmt::format("name{:07}", i), nullptr, 0});
     }
-    for (const int error : must(volume->batch_create("/d", files))) {
+    for (const int error : take(volume->batch_create("/d", files))) {
       if (error != 0) fail(fmt::format("a name could not be made: {}", error));
     }
   }
-  must(volume->sync());
+  take(volume->sync());
 }
 
 void by_names(const std::string& folder, const std::string& backend) {
   Table table("us by names in the directory");
   ScalingVolume volume(folder, backend, 16 * kGiB);
-  must(volume->mkdir("/d"));
+  take(volume->mkdir("/d"));
   std::mt19937_64 random(1);
   uint64_t names = 0;
   for (const uint64_t wanted : {1'000u, 10'000u, 100'000u, 1'000'000u}) {
     fill_directory(volume, names, wanted);
     names = wanted;
     table.measure("stat of any name", names, kOperations, [&](uint32_t) {
-      (void)must(volume->stat(fmt::format("/d/name{:07}", random() % names)));
+      (void)take(volume->stat(fmt::format("/d/name{:07}", random() % names)));
     });
     table.measure("stat of a name that is not there", names, kOperations, [&](uint32_t number) {
       if (volume->stat(fmt::format("/d/none{:07}", number))) fail("a name that is not there");
     });
     table.measure("create and close", names, kOperations, [&](uint32_t number) {
-      const int file = must(volume->open(fmt::format("/d/new{:07}", number), O_CREAT | O_RDWR));
-      must(volume->close(file));
+      const int file = take(volume->open(fmt::format("/d/new{:07}", number), O_CREAT | O_RDWR));
+      take(volume->close(file));
     });
     table.measure("unlink", names, kOperations, [&](uint32_t number) {
-      must(volume->unlink(fmt::format("/d/new{:07}", number)));
+      take(volume->unlink(fmt::format("/d/new{:07}", number)));
     });
-    must(volume->sync());
+    take(volume->sync());
   }
   table.print();
 }
@@ -174,33 +165,33 @@ void by_size(const std::string& folder, const std::string& backend) {
   ScalingVolume volume(folder, backend, 16 * kGiB);
   for (const uint64_t mib : {1u, 64u, 4'096u, 262'144u, 1'048'576u}) {
     const std::string path = fmt::format("/size{}", mib);
-    const int file = must(volume->open(path, O_CREAT | O_RDWR));
-    must(volume->ftruncate(file, mib * kMiB));
+    const int file = take(volume->open(path, O_CREAT | O_RDWR));
+    take(volume->ftruncate(file, mib * kMiB));
     std::mt19937_64 random(1);
     std::vector<uint64_t> places;
     for (uint32_t i = 0; i < 256; ++i) places.push_back(random() % (mib * 256) * gofs::kBlockBytes);
     std::vector<uint8_t> block(gofs::kBlockBytes, 0x5a);
     for (const uint64_t place : places) {
-      (void)must(volume->pwrite(file, block.data(), block.size(), place));
+      (void)take(volume->pwrite(file, block.data(), block.size(), place));
     }
-    must(volume->sync());
+    take(volume->sync());
     table.measure("pread of a block that is there", mib, kOperations, [&](uint32_t number) {
-      (void)must(volume->pread(file, block.data(), block.size(), places[number % places.size()]));
+      (void)take(volume->pread(file, block.data(), block.size(), places[number % places.size()]));
     });
     table.measure("pread of a hole", mib, kOperations, [&](uint32_t) {
       const uint64_t place = random() % (mib * 256) * gofs::kBlockBytes;
-      (void)must(volume->pread(file, block.data(), block.size(), place));
+      (void)take(volume->pread(file, block.data(), block.size(), place));
     });
     table.measure("pwrite over a block", mib, kOperations, [&](uint32_t number) {
-      (void)must(volume->pwrite(file, block.data(), block.size(), places[number % places.size()]));
+      (void)take(volume->pwrite(file, block.data(), block.size(), places[number % places.size()]));
     });
     table.measure("pwrite and fsync", mib, 40, [&](uint32_t number) {
-      (void)must(volume->pwrite(file, block.data(), block.size(), places[number % places.size()]));
-      must(volume->fsync(file));
+      (void)take(volume->pwrite(file, block.data(), block.size(), places[number % places.size()]));
+      take(volume->fsync(file));
     });
-    must(volume->close(file));
-    table.add("unlink, of 256 blocks", mib, seconds_of([&] { must(volume->unlink(path)); }));
-    must(volume->sync());
+    take(volume->close(file));
+    table.add("unlink, of 256 blocks", mib, seconds_of([&] { take(volume->unlink(path)); }));
+    take(volume->sync());
   }
   table.print();
 }
@@ -212,26 +203,26 @@ void by_volume(const std::string& folder, const std::string& backend) {
     table.add("mount for writing", gib, volume.mount_seconds());
     std::vector<uint8_t> block(gofs::kBlockBytes, 0x5a);
     table.measure("create, write a block, close", gib, kOperations, [&](uint32_t number) {
-      const int file = must(volume->open(fmt::format("/{:07}", number), O_CREAT | O_RDWR));
-      (void)must(volume->pwrite(file, block.data(), block.size(), 0));
-      must(volume->close(file));
+      const int file = take(volume->open(fmt::format("/{:07}", number), O_CREAT | O_RDWR));
+      (void)take(volume->pwrite(file, block.data(), block.size(), 0));
+      take(volume->close(file));
     });
-    const int file = must(volume->open("/0000000", O_RDWR));
+    const int file = take(volume->open("/0000000", O_RDWR));
     table.measure("pwrite over a block", gib, kOperations, [&](uint32_t) {
-      (void)must(volume->pwrite(file, block.data(), block.size(), 0));
+      (void)take(volume->pwrite(file, block.data(), block.size(), 0));
     });
     table.measure("pwrite and fsync", gib, 40, [&](uint32_t) {
-      (void)must(volume->pwrite(file, block.data(), block.size(), 0));
-      must(volume->fsync(file));
+      (void)take(volume->pwrite(file, block.data(), block.size(), 0));
+      take(volume->fsync(file));
     });
     table.measure("pwrite and sync", gib, 10, [&](uint32_t) {
-      (void)must(volume->pwrite(file, block.data(), block.size(), 0));
-      must(volume->sync());
+      (void)take(volume->pwrite(file, block.data(), block.size(), 0));
+      take(volume->sync());
     });
-    must(volume->close(file));
+    take(volume->close(file));
     table.measure("unlink", gib, kOperations,
-                  [&](uint32_t number) { must(volume->unlink(fmt::format("/{:07}", number))); });
-    table.add("unmount", gib, seconds_of([&] { must(volume->unmount()); }));
+                  [&](uint32_t number) { take(volume->unlink(fmt::format("/{:07}", number))); });
+    table.add("unmount", gib, seconds_of([&] { take(volume->unmount()); }));
   }
   table.print();
 }
@@ -240,25 +231,25 @@ void by_open_files(const std::string& folder, const std::string& backend) {
   Table table("us by files that are open");
   constexpr uint32_t kOpenMax = 1 << 20;
   ScalingVolume volume(folder, backend, 16 * kGiB, kOpenMax + 64);
-  must(volume->mkdir("/d"));
+  take(volume->mkdir("/d"));
   fill_directory(volume, 0, kOpenMax + 1);
   uint64_t open_files = 0;
   std::vector<uint8_t> block(gofs::kBlockBytes, 0x5a);
   for (const uint64_t wanted : {64u, 4'096u, 65'536u, 262'144u, kOpenMax}) {
     for (; open_files < wanted; ++open_files) {
-      (void)must(volume->open(fmt::format("/d/name{:07}", open_files), O_RDWR));
+      (void)take(volume->open(fmt::format("/d/name{:07}", open_files), O_RDWR));
     }
     const std::string one = fmt::format("/d/name{:07}", kOpenMax);
     table.measure("open and close", wanted, kOperations,
-                  [&](uint32_t) { must(volume->close(must(volume->open(one, O_RDWR)))); });
-    const int file = must(volume->open(one, O_RDWR));
+                  [&](uint32_t) { take(volume->close(take(volume->open(one, O_RDWR)))); });
+    const int file = take(volume->open(one, O_RDWR));
     table.measure("pwrite over a block", wanted, kOperations, [&](uint32_t) {
-      (void)must(volume->pwrite(file, block.data(), block.size(), 0));
+      (void)take(volume->pwrite(file, block.data(), block.size(), 0));
     });
     table.measure("pread", wanted, kOperations, [&](uint32_t) {
-      (void)must(volume->pread(file, block.data(), block.size(), 0));
+      (void)take(volume->pread(file, block.data(), block.size(), 0));
     });
-    must(volume->close(file));
+    take(volume->close(file));
   }
   table.print();
 }

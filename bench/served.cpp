@@ -20,23 +20,17 @@
 #include "host/serve/served_volume.h"
 #include "host/serve/socket_server.h"
 #include "host/volume_access.h"
+#include "take.hpp"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using gofs::Volume;
+using gofs::measuring::take;
 
 constexpr uint64_t kFileBytes = uint64_t{64} << 20;
 constexpr uint64_t kReadBytes = 4096;
 constexpr uint64_t kLargeBytes = uint64_t{16} << 20;
-
-/// Ends the program with what is wrong.
-template <typename T>
-T take(gofs::Expected<T> result) {
-  if (result) return std::move(*result);
-  fmt::print(stderr, "gofs_served_bench: {}\n", result.error().message);
-  std::exit(1);
-}
 
 /// One call, the n-th of its thread.
 using Call = std::function<void(uint64_t n)>;

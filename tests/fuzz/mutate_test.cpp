@@ -496,7 +496,7 @@ void parse(int argc, char** argv) {
     } else if (is(i, "--width")) {
       options.width = static_cast<uint32_t>(std::strtoul(argv[++i], nullptr, 0));
     } else if (is(i, "--sweep-step")) {
-      options.sweep_step = static_cast<uint32_t>(std::strtoul(argv[++i], nullptr, 0));
+      options.sweep_step = std::max(static_cast<uint32_t>(std::strtoul(argv[++i], nullptr, 0)), 1u);
     } else if (is(i, "--base")) {
       options.base = argv[++i];
     } else if (is(i, "--program")) {
