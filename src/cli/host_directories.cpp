@@ -121,9 +121,10 @@ ssd::Descriptor HostDirectories::open_again(Id id) {
 
 std::vector<std::string> HostDirectories::names(Id id) {
   // A description of its own: the position in it is not shared.
-  const int again = ::openat(descriptor(id), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const stream = again < 0 ? nullptr : ::fdopendir(again);
+  ssd::Descriptor again(::openat(descriptor(id), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const stream = again.is_open() ? ::fdopendir(again.get()) : nullptr;
   if (stream == nullptr) fail_with_errno(path(id));
+  (void)again.release();  // it is the stream's now
   std::vector<std::string> names;
   const dirent* entry = nullptr;
   for (errno = 0; (entry = ::readdir(stream)) != nullptr; errno = 0) {

@@ -87,7 +87,8 @@ Expected<std::unique_ptr<AttachedVolume>> AttachedVolume::attach(const std::stri
     const int error = problem.code().value();
     if (error == EAGAIN) return make_error(error, path, "as many clients are there as can be");
     // Whose message says what is there instead.
-    const std::string words = error == EPROTO ? problem.what() : errno_words(error);
+    const bool says_it = error == EPROTO || error == ECONNREFUSED;
+    const std::string words = says_it ? problem.what() : errno_words(error);
     return make_error(error, path, "no server can be attached to: " + words);
   } catch (const std::bad_alloc&) {
     return make_error(ENOMEM, path);

@@ -228,7 +228,15 @@ TEST_F(AttachedVolumeTest, many_files_are_made_and_looked_at_at_once) {
 
 TEST_F(AttachedVolumeTest, no_server_is_an_error_that_says_so) {
   EXPECT_EQ(code_of(Volume::attach(path_ + "x")), ENOENT);
-  EXPECT_EQ(code_of(Volume::attach(image_.path())), ECONNREFUSED);
+  const Error of_image = Volume::attach(image_.path()).error();
+  EXPECT_EQ(of_image.code, ECONNREFUSED);
+  EXPECT_NE(of_image.message.find("it is not a server's socket"), std::string::npos)
+      << of_image.message;
+  channels_->drain();
+  const Error of_drained = Volume::attach(path_).error();
+  EXPECT_EQ(of_drained.code, ECONNREFUSED);
+  EXPECT_NE(of_drained.message.find("the server takes no clients any more"), std::string::npos)
+      << of_drained.message;
   end();
   listening_.reset();
   EXPECT_EQ(Volume::attach(path_).error().message,

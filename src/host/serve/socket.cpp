@@ -148,6 +148,13 @@ bool greet(const ssd::Descriptor& connection, const ChannelEnds* ends, int error
 
 namespace {
 
+/// Where a connection is refused: what is there instead of a server, after a colon.
+std::string instead_of_server(const std::string& path) {
+  struct stat status {};
+  const bool is_socket = ::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
+  return is_socket ? ": the server of this socket has ended" : ": it is not a server's socket";
+}
+
 /// A connection, and what the server has said first.
 struct Greeted {
   ssd::Descriptor connection;
@@ -159,6 +166,7 @@ Greeted greeted_at(const std::string& path, std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = Clock::now() + timeout;
   ssd::Descriptor connection = make_socket();
   int error = connect_to(connection, path, deadline);
+  if (error == ECONNREFUSED) ssd::fail_with(error, path + instead_of_server(path));
   if (error == 0) error = await_message(connection, deadline);
   if (error != 0) ssd::fail_with(error, path);
   Message message = receive_message(connection, sizeof(Greeting), Descriptors::kTaken);
@@ -180,6 +188,9 @@ Greeted greeted_at(const std::string& path, std::chrono::milliseconds timeout) {
 
 ChannelEnds attach_at(const std::string& path, std::chrono::milliseconds timeout) {
   Greeted greeted = greeted_at(path, timeout);
+  if (greeted.error == ECONNREFUSED) {
+    ssd::fail_with(greeted.error, path + ": the server takes no clients any more");
+  }
   if (greeted.error != 0) ssd::fail_with(greeted.error, path);
   if (greeted.descriptors.size() != 2) ssd::fail_with(EPROTO, path + ": no channel has come");
   return {SharedMemory::map(std::move(greeted.descriptors[0])), std::move(greeted.descriptors[1]),
