@@ -24,6 +24,8 @@ namespace gofs::gpu {
 
 namespace {
 
+constexpr const char* kLaunch = "kernel launch";
+constexpr const char* kKernel = "kernel";
 constexpr const char* kOnlyNewProcess =
     "; a kernel of this process has failed before, and only a new process can use the GPU again";
 
@@ -46,7 +48,13 @@ struct Lane {
   }
 
   cudaError_t open() {
-    const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    // What the host asks for is short, or serves others: it is not to wait for the end of a kernel
+    // that has more blocks than the GPU has room for, and may wait for it.
+    int least = 0;
+    int greatest = 0;
+    cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (error != cudaSuccess) return error;
+    error = cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);
     if (error != cudaSuccess) return error;
     return cudaEventCreateWithFlags(&done, cudaEventBlockingSync | cudaEventDisableTiming);
   }
@@ -134,24 +142,25 @@ class CudaBackend final : public kernels::Backend {
   }
 
   bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
-    if (!can_run(body)) return false;
+    const std::unique_ptr<kernels::Begun> begun = begin_apart(body, grid, params);
+    return begun != nullptr && begun->wait();
+  }
+  std::unique_ptr<kernels::Begun> begin_apart(const kernels::Body& body, const kernels::Grid& grid,
+                                              void* params) override {
+    if (!can_run(body)) return nullptr;
     const OwnCalls own;
-    constexpr const char* kLaunch = "kernel launch";
-    constexpr const char* kKernel = "kernel";
     Lane lane;
-    const cudaError_t had = take(lane);
-    if (had != cudaSuccess) return fails(had, kLaunch);
-    const auto launched = static_cast<cudaError_t>(body.on_gpu->launch(grid, params, lane.stream));
-    if (launched != cudaSuccess) return fails(launched, kLaunch);
-    const cudaError_t ended = wait(lane);
-    give_back(std::move(lane));
-    return ended == cudaSuccess || fails(ended, kKernel);
+    cudaError_t error = take(lane);
+    if (error != cudaSuccess) return fails(error, kLaunch), nullptr;
+    auto begun = std::make_unique<BegunOnLane>(*this, std::move(lane));
+    error = begun->launch(body, grid, params);
+    if (error != cudaSuccess) return fails(error, kLaunch), nullptr;
+    return begun;
   }
   std::unique_ptr<kernels::Begun> begin(const kernels::Body& body, const kernels::Grid& grid,
                                         void* params, CUstream_st* stream) override {
     if (!can_run(body)) return nullptr;
     const OwnCalls own;
-    constexpr const char* kLaunch = "kernel launch";
     auto begun = std::make_unique<BegunOnStream>(*this);
     cudaError_t error = begun->open();
     if (error == cudaSuccess) {
@@ -186,6 +195,40 @@ class CudaBackend final : public kernels::Backend {
   bool has_failed() const override { return health_.lost(); }
 
  private:
+  /// A launch on a lane, which goes back when it has ended: so that is waited for in any case.
+  class BegunOnLane final : public kernels::Begun {
+   public:
+    BegunOnLane(CudaBackend& backend, Lane lane) : backend_(backend), lane_(std::move(lane)) {
+      backend_.launches_.add();
+    }
+    ~BegunOnLane() override { (void)wait(); }
+    cudaError_t launch(const kernels::Body& body, const kernels::Grid& grid, void* params) {
+      return static_cast<cudaError_t>(body.on_gpu->launch(grid, params, lane_.stream));
+    }
+    bool is_over() override {
+      const OwnCalls own;
+      return has_ended_ || cudaStreamQuery(lane_.stream) != cudaErrorNotReady;
+    }
+    bool wait() override {
+      if (has_ended_) return ended_ == cudaSuccess;
+      const OwnCalls own;
+      ended_ = CudaBackend::wait(lane_);
+      has_ended_ = true;
+      backend_.give_back(std::move(lane_));
+      if (backend_.launches_.remove()) {
+        backend_.memory_.free_late();
+        backend_.shared_memory_.free_late();
+      }
+      return ended_ == cudaSuccess || backend_.fails(ended_, kKernel);
+    }
+
+   private:
+    CudaBackend& backend_;
+    Lane lane_;
+    bool has_ended_ = false;
+    cudaError_t ended_ = cudaSuccess;
+  };
+
   /// A launch on a stream of the program, which may be gone before it has ended.
   class BegunOnStream final : public kernels::Begun {
    public:
@@ -209,7 +252,7 @@ class CudaBackend final : public kernels::Backend {
     bool wait() override {
       const OwnCalls own;
       if (recorded_) ended_ = cudaEventSynchronize(done_);
-      return ended_ == cudaSuccess || backend_.fails(ended_, "kernel");
+      return ended_ == cudaSuccess || backend_.fails(ended_, kKernel);
     }
 
    private:
@@ -279,8 +322,9 @@ class CudaBackend final : public kernels::Backend {
   const int device_;
   const cudaDeviceProp properties_;
   ContextHealth health_;
-  DeviceMemorySpace memory_{health_};
-  PinnedMemorySpace shared_memory_{health_};
+  LaunchCount launches_;
+  DeviceMemorySpace memory_{health_, launches_};
+  PinnedMemorySpace shared_memory_{health_, launches_};
 
   mutable std::mutex mutex_;
   std::vector<Lane> free_lanes_;

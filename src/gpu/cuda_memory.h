@@ -14,6 +14,7 @@
 
 #include "gpu/context_health.h"
 #include "gpu/copy_stream.h"
+#include "gpu/late_frees.h"
 #include "gpu/own_calls.h"
 #include "simt/memory.h"
 
@@ -21,7 +22,13 @@ namespace gofs::gpu {
 
 class DeviceMemorySpace final : public simt::MemorySpace {
  public:
-  explicit DeviceMemorySpace(ContextHealth& health) : health_(health) {}
+  DeviceMemorySpace(ContextHealth& health, const LaunchCount& launches)
+      : health_(health), frees_(launches, [](void* memory) {
+          const OwnCalls own;
+          (void)cudaFree(memory);
+        }) {}
+  /// What was released while launches were under way.
+  void free_late() { frees_.free_all(); }
   uint64_t bytes_taken() const override { return bytes_taken_.load(std::memory_order_relaxed); }
   void write(void* target, const void* host_source, size_t bytes) override {
     if (health_.lost()) return;
@@ -44,12 +51,14 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     if (bytes > SIZE_MAX - kBlockBytes) throw std::bad_alloc();
     Whole whole{nullptr, bytes + kBlockBytes};
     const OwnCalls own;
-    if (health_.lost() ||
-        health_.note(cudaMalloc(&whole.begin, whole.bytes), "memory on the GPU") != cudaSuccess) {
+    whole.begin = frees_.take_back(whole.bytes);
+    if (whole.begin == nullptr &&
+        (health_.lost() ||
+         health_.note(cudaMalloc(&whole.begin, whole.bytes), "memory on the GPU") != cudaSuccess)) {
       throw std::bad_alloc();
     }
     if (!zero(whole.begin, whole.bytes)) {
-      cudaFree(whole.begin);
+      frees_.free(whole.begin, whole.bytes);
       throw std::bad_alloc();
     }
     void* const aligned = reinterpret_cast<void*>(
@@ -62,8 +71,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
     const auto found = whole_.find(memory);
     if (found == whole_.end()) return;
     bytes_taken_.fetch_sub(found->second.bytes, std::memory_order_relaxed);
-    const OwnCalls own;
-    cudaFree(found->second.begin);
+    frees_.free(found->second.begin, found->second.bytes);
     whole_.erase(found);
   }
 
@@ -76,13 +84,20 @@ class DeviceMemorySpace final : public simt::MemorySpace {
 
   ContextHealth& health_;
   CopyStream copies_;
+  LateFrees frees_;
   std::unordered_map<void*, Whole> whole_;  // of each allocation
   std::atomic<uint64_t> bytes_taken_{0};
 };
 
 class PinnedMemorySpace final : public simt::MemorySpace {
  public:
-  explicit PinnedMemorySpace(ContextHealth& health) : health_(health) {}
+  PinnedMemorySpace(ContextHealth& health, const LaunchCount& launches)
+      : health_(health), frees_(launches, [](void* memory) {
+          const OwnCalls own;
+          (void)cudaFreeHost(memory);
+        }) {}
+  /// What was released while launches were under way.
+  void free_late() { frees_.free_all(); }
   uint64_t bytes_taken() const override { return bytes_taken_.load(std::memory_order_relaxed); }
   void write(void* target, const void* host_source, size_t bytes) override {
     std::memcpy(target, host_source, bytes);
@@ -97,8 +112,9 @@ class PinnedMemorySpace final : public simt::MemorySpace {
     if (bytes == 0) bytes = 1;
     constexpr unsigned int kFlags = cudaHostAllocMapped | cudaHostAllocPortable;
     const OwnCalls own;
-    if (health_.lost() ||
-        health_.note(cudaHostAlloc(&memory, bytes, kFlags), "pinned memory") != cudaSuccess) {
+    memory = frees_.take_back(bytes);
+    if (memory == nullptr && (health_.lost() || health_.note(cudaHostAlloc(&memory, bytes, kFlags),
+                                                             "pinned memory") != cudaSuccess)) {
       throw std::bad_alloc();
     }
     std::memset(memory, 0, bytes);
@@ -110,13 +126,13 @@ class PinnedMemorySpace final : public simt::MemorySpace {
     const auto found = sizes_.find(memory);
     if (found == sizes_.end()) return;
     bytes_taken_.fetch_sub(found->second, std::memory_order_relaxed);
-    const OwnCalls own;
-    cudaFreeHost(memory);
+    frees_.free(memory, found->second);
     sizes_.erase(found);
   }
 
  private:
   ContextHealth& health_;
+  LateFrees frees_;
   std::unordered_map<void*, uint64_t> sizes_;
   std::atomic<uint64_t> bytes_taken_{0};
 };

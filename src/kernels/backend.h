@@ -166,9 +166,12 @@ class Backend {
   /// memory() or shared_memory(). False on failure: error() says what. It is this launch alone that
   /// has failed, for want of memory perhaps, unless has_failed().
   virtual bool run(const Body& body, const Grid& grid, void* params) = 0;
-  /// As run(), but does not wait: it runs after what the program has put into `stream` before, and
-  /// before what comes there later. Null is CUDA's default stream. Null on failure. (What runs on
-  /// processors has no streams, and runs at once.)
+  /// As run(), but does not wait. Null on failure. (What runs on processors runs at once.)
+  virtual std::unique_ptr<Begun> begin_apart(const Body& body, const Grid& grid, void* params) {
+    return run(body, grid, params) ? std::make_unique<BegunAtOnce>() : nullptr;
+  }
+  /// As begin_apart(), but it runs after what the program has put into `stream` before,
+  /// and before what comes there later. Null is CUDA's default stream.
   virtual std::unique_ptr<Begun> begin(const Body& body, const Grid& grid, void* params,
                                        CUstream_st* stream) {
     (void)stream;
