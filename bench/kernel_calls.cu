@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -139,6 +140,26 @@ class Calls {
   Done* done_ = nullptr;
 };
 
+/// How long it takes a program to come, and to get a channel for its kernels; CUDA's context is
+/// there already.
+void show_coming(const char* socket) {
+  using Clock = std::chrono::steady_clock;
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  constexpr int kTimes = 20;
+  Milliseconds attaching{};
+  Milliseconds for_kernels{};
+  for (int i = 0; i < kTimes; ++i) {
+    const auto began = Clock::now();
+    Volume volume = take(Volume::attach(socket));
+    const auto attached = Clock::now();
+    if (!volume.device()) fail("kernels cannot use it");
+    attaching += attached - began;
+    for_kernels += Clock::now() - attached;
+  }
+  std::printf("to attach takes %.2f ms, and the channel for kernels %.2f ms\n",
+              attaching.count() / kTimes, for_kernels.count() / kTimes);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -158,5 +179,6 @@ int main(int count, char** words) {
   for (const Row& row : kRows) {
     for (const uint32_t one : warps) calls.show(row, one, seconds);
   }
+  if (is_socket(words[1])) show_coming(words[1]);
   return 0;
 }

@@ -4,8 +4,10 @@
 // want to, and volumes that are mounted with them.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "gofs/volume.hpp"
@@ -28,8 +30,13 @@ class BackendForTest : public kernels::Backend {
   kernels::Grid full_grid() const override { return {2, 1}; }
   simt::MemorySpace& memory() override { return memory_; }
   simt::MemorySpace& shared_memory() override { return memory_; }
-  std::string reach(void*, uint64_t, kernels::HostRange) override { return {}; }
-  void forget(void*) override {}
+  std::string reach(void*, uint64_t, kernels::HostRange) override {
+    ++reached_;
+    return {};
+  }
+  void forget(void*) override { --reached_; }
+  /// Ranges of the host's memory that it reaches.
+  int reached() const { return reached_; }
   std::unique_ptr<ssd::MemorySource> make_device_source(uint64_t bytes) override {
     return cpu_->make_device_source(bytes);
   }
@@ -50,9 +57,34 @@ class BackendForTest : public kernels::Backend {
   bool run(const kernels::Body& body, const kernels::Grid& grid, void* params) override {
     return cpu_->run(body, grid, params);
   }
+  std::unique_ptr<kernels::Begun> begin_apart(const kernels::Body& body, const kernels::Grid& grid,
+                                              void* params) override {
+    return std::make_unique<Launch>(
+        [this, &body, grid, params] { return run(body, grid, params); });
+  }
   std::string error() const override { return cpu_->error(); }
 
  private:
+  class Launch final : public kernels::Begun {
+   public:
+    template <typename Work>
+    explicit Launch(Work work)
+        : thread_([this, work] {
+            ran_ = work();
+            over_ = true;
+          }) {}
+    ~Launch() override { (void)wait(); }
+    bool is_over() override { return over_; }
+    bool wait() override {
+      if (thread_.joinable()) thread_.join();
+      return ran_;
+    }
+
+   private:
+    bool ran_ = false;
+    std::atomic<bool> over_{false};
+    std::thread thread_;  // the last: it uses the above
+  };
   class Shared final : public kernels::SharedWarpMemory {
    public:
     explicit Shared(SharedMemory memory) : memory_(std::move(memory)) {}
@@ -66,6 +98,7 @@ class BackendForTest : public kernels::Backend {
 
   simt::HostMemorySpace memory_;
   const std::unique_ptr<kernels::Backend> cpu_;
+  std::atomic<int> reached_{0};
 };
 
 struct VolumeForTest {

@@ -537,11 +537,22 @@ kernels::Grid VolumeState::checkpoint_grid() const {
   return backend_->is_host() ? kernels::Grid{1, 1} : kernels::Grid{32, 64};
 }
 
-bool VolumeState::run(const kernels::Body& body, const kernels::Grid& grid, void* params) {
+/// Whether a launch may begin.
+bool VolumeState::wake_ssds() {
   if (!is_ours()) return false;
   if (!backend_->is_host()) {
     for (const auto& ssd : ssds_) ssd->wake();
   }
+  return true;
+}
+
+std::unique_ptr<kernels::Begun> VolumeState::begin(const kernels::Body& body,
+                                                   const kernels::Grid& grid, void* params) {
+  return wake_ssds() ? backend_->begin_apart(body, grid, params) : nullptr;
+}
+
+bool VolumeState::run(const kernels::Body& body, const kernels::Grid& grid, void* params) {
+  if (!wake_ssds()) return false;
   if (backend_->run(body, grid, params)) return true;
   const std::lock_guard lock(failure_mutex_);
   launch_failure_ = backend_->error();

@@ -84,6 +84,9 @@ class VolumeState final : public AnyVolume {
   /// Runs `body`; `params` lies in the backend's memory, its own or shared. False: it has not run,
   /// or not to its end, explain(kNotRun) says why. The backend may be as good as before.
   bool run(const kernels::Body& body, const kernels::Grid& grid, void* params);
+  /// As run(), but does not wait (Backend::begin_apart). Null: it does not run.
+  std::unique_ptr<kernels::Begun> begin(const kernels::Body& body, const kernels::Grid& grid,
+                                        void* params);
 
   using AnyVolume::call;
   /// `input` has at most kInputBytesMax bytes.
@@ -150,6 +153,7 @@ class VolumeState final : public AnyVolume {
               const MountOptions& options);
   Expected<void> come_up(MountKind kind, const BackendMaker& make);
   bool tries_doorbells() const;
+  bool wake_ssds();
   Expected<void> come_up_or_throw(MountKind kind, const BackendMaker& make);
   Expected<void> open_backend(const BackendMaker& make);
   nvme::DeviceOptions device_options_of(const VolumeSpec& member) const;

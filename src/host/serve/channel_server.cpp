@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -30,6 +32,8 @@ constexpr uint64_t kGridIdleNs = 1'000'000;
 // No kernel can ring a bell. While any has a channel, a GPU's warps never rest, and threads of the
 // host that sleep look again after so long.
 constexpr int kSleepForKernelsMs = 1;
+// In moments a turn for a client's kernels has begun, unless another's fill the GPU.
+constexpr std::chrono::seconds kTurnBegins{2};
 
 /// Tells ThreadSanitizer that two calls of a client may have one place of its buffer: that harms
 /// nobody else.
@@ -39,37 +43,59 @@ void allow_races([[maybe_unused]] const serve::Ring& ring) {
 #endif
 }
 
+bool are_the_same(const vfs::Credentials& one, const vfs::Credentials& other) {
+  const auto groups = [](const vfs::Credentials& who) {
+    return std::span(who.groups, who.group_count);
+  };
+  return one.uid == other.uid && one.gid == other.gid &&
+         std::ranges::equal(groups(one), groups(other));
+}
+
 uint32_t depth_max(const ChannelServerOptions& options) {
   return std::max(options.depth, options.kernel_depth);
 }
 
 }  // namespace
 
+/// The memory of a ring: of the host, or of the GPU.
+struct ChannelServer::RingMemory {
+  uint64_t bytes = 0;  // of the ring; the memory may have more
+  std::optional<SharedMemory> host;
+  std::unique_ptr<kernels::SharedWarpMemory> gpu;
+
+  uint8_t* data() const { return host ? host->data() : gpu->data(); }
+  const ssd::Descriptor& descriptor() const {
+    return host ? host->descriptor() : gpu->descriptor();
+  }
+};
+
 /// What the host keeps of a channel.
 struct ChannelServer::Client {
-  // Of the ring, one of these two.
-  std::optional<SharedMemory> memory;
-  std::unique_ptr<kernels::SharedWarpMemory> gpu_memory;
+  RingMemory ring;
   ssd::Descriptor bell;
   vfs::Caller caller;
   int32_t pid = 0;
   bool for_kernels = false;  // a second channel of its client
   bool leaves = false;       // no call of it is begun any more
+  bool has_let_go = false;   // it has hung up by itself, and waits for no answer there
   bool gone = false;         // nothing is left of it but its memory, which a turn may still look at
 
-  uint8_t* ring() const { return memory ? memory->data() : gpu_memory->data(); }
   /// What of the ring the host reaches, or null.
   serve::RingHead* head() const {
-    return memory ? reinterpret_cast<serve::RingHead*>(memory->data()) : nullptr;
+    return ring.host ? reinterpret_cast<serve::RingHead*>(ring.data()) : nullptr;
   }
+};
+
+/// Who is to have a channel.
+struct ChannelServer::Joining {
+  vfs::Credentials credentials;
+  int32_t pid;
+  std::optional<uint32_t> client;  // whose descriptors it has; none: its own
+  bool for_kernels;
 };
 
 ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServerOptions& options)
     : served_(served),
-      in_turns_{served.name, served.fs, served.backend,
-                [this](const kernels::Body& body, const kernels::Grid& grid, void* params) {
-                  return run_turn(body, grid, params);
-                }},
       options_(options),
       channels_(served.backend->memory(), options.channels_max),
       slot_words_(served.backend->memory(), size_t{2} * options.channels_max * depth_max(options)),
@@ -120,15 +146,16 @@ void ChannelServer::lay_out() {
 }
 
 std::unique_ptr<Servant> ChannelServer::make_servant() {
-  return served_.backend->is_host() ? make_warp_servant(served_, server_.data())
-                                    : make_grid_servant(in_turns_, server_.data(), options_.blocks);
+  if (served_.backend->is_host()) return make_warp_servant(served_, server_.data());
+  return make_grid_servant(served_, server_.data(), options_.blocks,
+                           [this] { return keeps_place(); });
 }
 
 void ChannelServer::start_threads() {
   const uint32_t count = served_.backend->is_host() ? options_.threads : 1;
-  for (uint32_t i = 0; i < count; ++i) {
-    std::shared_ptr<Servant> servant = make_servant();
-    threads_.push_back(ssd::start_quiet_thread([this, servant] { work(*servant); }));
+  for (uint32_t i = 0; i < count; ++i) servants_.push_back(make_servant());
+  for (const auto& servant : servants_) {
+    threads_.push_back(ssd::start_quiet_thread([this, &servant = *servant] { work(servant); }));
   }
 }
 
@@ -136,6 +163,8 @@ void ChannelServer::end_threads() {
   simt::store_system_release(words_[0].ending, 1u);
   ring_bell(stop_);
   for (std::thread& thread : threads_) thread.join();
+  servants_.clear();
+  end_turns();
 }
 
 ChannelServer::~ChannelServer() {
@@ -143,16 +172,41 @@ ChannelServer::~ChannelServer() {
   for (uint32_t i = 0; i < options_.channels_max; ++i) (void)close(i);
 }
 
-/// How long a servant is to find nothing before it rests.
-uint64_t ChannelServer::idle_ns() const {
-  if (served_.backend->is_host()) return kIdleNs;
-  return is_for_kernels() ? ~uint64_t{0} : kGridIdleNs;
+/// Whether a turn that begins now is for kernels too, which may leave the next one no room.
+bool ChannelServer::keeps_place() {
+  const std::lock_guard lock(mutex_);
+  turn_keeps_place_ = is_for_kernels();
+  return turn_keeps_place_;
+}
+
+/// Lets warps look at the memory of clients for a while.
+Servant::End ChannelServer::serve(Servant& servant, uint64_t idle_ns) {
+  // Threads of this process enter a channel before they look there.
+  if (served_.backend->is_host()) return servant.serve(idle_ns);
+  {
+    const std::lock_guard lock(mutex_);
+    in_turn_ = true;
+  }
+  const Servant::End end = servant.serve(idle_ns);
+  if (!servant.is_at_work()) end_turns();
+  return end;
+}
+
+/// No warp looks at the memory of clients.
+void ChannelServer::end_turns() {
+  const std::lock_guard lock(mutex_);
+  in_turn_ = false;
+  turn_keeps_place_ = false;
+  for (uint32_t i = 0; i < options_.channels_max; ++i) {
+    if (clients_[i] != nullptr && clients_[i]->gone) let_go(i);
+  }
 }
 
 void ChannelServer::work(Servant& servant) {
   using End = Servant::End;
+  const uint64_t idle_ns = served_.backend->is_host() ? kIdleNs : kGridIdleNs;
   while (simt::load_relaxed(words_[0].ending) == 0) {
-    End end = servant.serve(idle_ns(), is_for_kernels());
+    End end = serve(servant, idle_ns);
     looks_.fetch_add(1, std::memory_order_relaxed);
     if (end == End::kTurn) continue;
     if (end == End::kFailed) break;
@@ -160,7 +214,7 @@ void ChannelServer::work(Servant& servant) {
     // Who has published a request without seeing that we sleep has done so before: we see it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     do {
-      end = servant.serve(0, is_for_kernels());
+      end = serve(servant, 0);
       looks_.fetch_add(1, std::memory_order_relaxed);
     } while (end == End::kTurn);
     if (end == End::kRest) sleep();
@@ -169,21 +223,6 @@ void ChannelServer::work(Servant& servant) {
   }
   const bool failed = simt::load_relaxed(words_[0].ending) == 0;
   if (failed && options_.on_failure) options_.on_failure();
-}
-
-/// Runs warps that look at the memory of clients until it ends.
-bool ChannelServer::run_turn(const kernels::Body& body, const kernels::Grid& grid, void* params) {
-  {
-    const std::lock_guard lock(mutex_);
-    in_turn_ = true;
-  }
-  const bool ran = served_.run(body, grid, params);
-  const std::lock_guard lock(mutex_);
-  in_turn_ = false;
-  for (uint32_t i = 0; i < options_.channels_max; ++i) {
-    if (clients_[i] != nullptr && clients_[i]->gone) let_go(i);
-  }
-  return ran;
 }
 
 /// A launch of one warp that does something to channels. One at a time for each place in steps_.
@@ -222,124 +261,182 @@ uint32_t ChannelServer::first_run_of(uint32_t number, uint32_t depth) {
   return found->second;
 }
 
-/// Opens a channel for the client that `make` makes for a ring; its number. By the holder of the
+/// Memory for a ring, zeroed, which the backend's warps reach. Throws std::system_error,
+/// std::bad_alloc.
+ChannelServer::RingMemory ChannelServer::make_ring(uint64_t bytes, bool for_kernels) {
+  RingMemory made;
+  made.bytes = bytes;
+  if (for_kernels && !served_.backend->is_host()) {
+    made.gpu = served_.backend->share_memory(bytes);
+    return made;
+  }
+  made.host.emplace(SharedMemory::make("gofs channel", bytes));
+  const std::string unreachable =
+      served_.backend->reach(made.data(), bytes, kernels::HostRange::kMemory);
+  if (!unreachable.empty()) ssd::fail_with(ENOMEM, unreachable);
+  return made;
+}
+
+/// Writes what a ring has before its buffer: the head, and no request or answer.
+void ChannelServer::write_ring(const RingMemory& ring, const serve::RingHead& head) {
+  std::vector<char> begin(head.buffer_at);
+  std::memcpy(begin.data(), &head, sizeof(head));
+  if (ring.host) {
+    std::memcpy(ring.data(), begin.data(), begin.size());
+  } else {
+    served_.backend->memory().write(ring.data(), begin.data(), begin.size());
+  }
+}
+
+/// A channel that is free; or one whose client has gone, and whose ring another of the same user
+/// may have: while turns keep their place no memory is let go. By the holder of the mutex.
+std::optional<uint32_t> ChannelServer::place_for(const Joining& who) const {
+  std::optional<uint32_t> free;
+  for (uint32_t i = 0; i < options_.channels_max; ++i) {
+    const Client* const there = clients_[i].get();
+    if (there == nullptr) {
+      if (!free) free = i;
+    } else if (there->gone && there->has_let_go && there->for_kernels == who.for_kernels &&
+               are_the_same(there->caller.credentials, who.credentials)) {
+      return i;
+    }
+  }
+  return free;
+}
+
+/// Opens a channel; its number. `hand_out` is given the client before that. By the holder of the
 /// mutex.
-Expected<uint32_t> ChannelServer::add_client(const serve::RingHead& layout,
-                                             const ClientMaker& make) {
+Expected<uint32_t> ChannelServer::add_client(const Joining& who,
+                                             const std::function<void(const Client&)>& hand_out) {
   const std::string subject = "a channel of " + served_.name;
   if (draining_) return make_error(ECONNREFUSED, subject, "the server takes no clients any more");
-  const auto free = std::find(clients_.begin(), clients_.end(), nullptr);
-  if (free == clients_.end()) return make_error(EAGAIN, subject, "there are as many as can be");
-  const auto number = static_cast<uint32_t>(free - clients_.begin());
+  const std::optional<uint32_t> found = place_for(who);
+  if (!found) return make_error(EAGAIN, subject, "there are as many as can be");
+  const uint32_t number = *found;
+  bool placed = false;
+  const auto undo = [&] {
+    if (placed) retire(number);
+  };
   try {
-    serve::RingHead head = layout;
+    const uint32_t depth = who.for_kernels ? options_.kernel_depth : options_.depth;
+    const uint64_t part = who.for_kernels ? options_.kernel_part_bytes : options_.part_bytes;
+    serve::RingHead head = serve::layout_of_ring(depth, depth * part);
     head.wakes = served_.backend->is_host() ? 1 : 0;
-    std::unique_ptr<Client> client = make(number, head);
-    if (client->memory) {
-      std::memcpy(client->ring(), &head, sizeof(head));
-      const std::string unreachable =
-          served_.backend->reach(client->ring(), head.bytes, kernels::HostRange::kMemory);
-      if (!unreachable.empty()) return make_error(ENOMEM, subject, unreachable);
-    }
-    *free = std::move(client);
-    Client& added = *clients_[number];
+    auto client = std::make_unique<Client>();
+    client->bell = make_bell();
+    client->caller = {who.credentials, who.client.value_or(number + 1)};
+    client->pid = who.pid;
+    std::unique_ptr<Client>& place = clients_[number];
+    client->ring = place ? std::move(place->ring) : make_ring(head.bytes, who.for_kernels);
+    client->for_kernels = who.for_kernels;
+    if (who.for_kernels) for_kernels_.fetch_add(1, std::memory_order_relaxed);
+    place = std::move(client);
+    placed = true;
+    const Client& added = *place;
+    write_ring(added.ring, head);
+    hand_out(added);
     kernels::ChannelParams opening{};
     opening.step = kernels::ChannelStep::kOpen;
     opening.number = number;
-    opening.ring = serve::view_of_ring(added.ring(), head);
+    opening.ring = serve::view_of_ring(added.ring.data(), head);
     opening.caller = added.caller;
     allow_races(opening.ring);
-    if (added.memory) {
+    if (added.head() != nullptr) {
       simt::store_system_relaxed(added.head()->server_sleeps, sleeping_ != 0 ? 1u : 0u);
     }
     bells_.add_bell(added.bell);
     opening.first_run = first_run_of(number, head.depth);
     if (step(number, opening)) return number;
-    let_go(number);
+    undo();
     return make_error(EIO, subject, "the backend could not open it");
   } catch (const std::system_error& problem) {
-    if (clients_[number] != nullptr) let_go(number);
+    undo();
     return make_error(problem.code().value(), subject, problem.what());
   } catch (const std::exception& problem) {
-    if (clients_[number] != nullptr) let_go(number);
+    undo();
     return make_error(ENOMEM, subject, problem.what());
   }
 }
 
 Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
   std::optional<ChannelEnds> ends;
+  Joining joining{who.credentials, who.pid, std::nullopt, false};
+  if (who.shares_descriptors) joining.client = vfs::kMountClient;
   const std::lock_guard lock(mutex_);
-  const serve::RingHead layout =
-      serve::layout_of_ring(options_.depth, options_.depth * options_.part_bytes);
-  const auto number = add_client(layout, [&](uint32_t its_number, const serve::RingHead& head) {
-    auto client = std::make_unique<Client>();
-    client->memory.emplace(SharedMemory::make("gofs channel", head.bytes));
-    client->bell = make_bell();
-    client->caller = {who.credentials, who.shares_descriptors ? vfs::kMountClient : its_number + 1};
-    client->pid = who.pid;
+  const auto number = add_client(joining, [&ends](const Client& client) {
     ends.emplace(ChannelEnds{
-        SharedMemory::map(copy_of(client->memory->descriptor())), copy_of(client->bell), {}});
-    return client;
+        SharedMemory::map(copy_of(client.ring.descriptor())), copy_of(client.bell), {}});
   });
   if (!number) return number.error();
   return Opened{*number, std::move(*ends)};
 }
 
 Expected<ChannelServer::OpenedForKernels> ChannelServer::open_for_kernels(uint32_t owner) {
+  auto opened = add_for_kernels(owner);
+  if (opened && !served_.backend->is_host()) wait_for_turn_that_keeps_place();
+  return opened;
+}
+
+/// After that the client's kernels may fill the GPU.
+void ChannelServer::wait_for_turn_that_keeps_place() {
+  const auto deadline = std::chrono::steady_clock::now() + kTurnBegins;
+  const auto begun = [this] {
+    const std::lock_guard lock(mutex_);
+    return turn_keeps_place_;
+  };
+  for (; !begun() && std::chrono::steady_clock::now() < deadline;) {
+    servants_.front()->end_turn();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+Expected<ChannelServer::OpenedForKernels> ChannelServer::add_for_kernels(uint32_t owner) {
   OpenedForKernels opened{};
   const std::lock_guard lock(mutex_);
   if (clients_[owner] == nullptr || clients_[owner]->leaves) {
     return make_error(ESTALE, "a channel of " + served_.name, "its client has gone");
   }
-  // Before the channel is there: a server that sleeps wakes only for what it knows of.
-  for_kernels_.fetch_add(1, std::memory_order_relaxed);
-  const serve::RingHead layout = serve::layout_of_ring(
-      options_.kernel_depth, options_.kernel_depth * options_.kernel_part_bytes);
-  const auto number = add_client(layout, [&](uint32_t, const serve::RingHead& head) {
-    auto client = std::make_unique<Client>();
-    if (served_.backend->is_host()) {
-      client->memory.emplace(SharedMemory::make("gofs channel of kernels", head.bytes));
-    } else {
-      client->gpu_memory = served_.backend->share_memory(head.bytes);
-      served_.backend->memory().write_object(
-          reinterpret_cast<serve::RingHead*>(client->gpu_memory->data()), head);
-    }
-    const ssd::Descriptor& memory =
-        client->memory ? client->memory->descriptor() : client->gpu_memory->descriptor();
-    opened.of_gpu = client->gpu_memory != nullptr;
-    opened.memory = copy_of(memory);
-    opened.bytes = head.bytes;
-    client->bell = make_bell();
-    client->caller = clients_[owner]->caller;
-    client->pid = clients_[owner]->pid;
-    return client;
+  const Client& its = *clients_[owner];
+  const Joining joining{its.caller.credentials, its.pid, its.caller.client, true};
+  const auto number = add_client(joining, [&opened](const Client& client) {
+    opened.of_gpu = client.ring.gpu != nullptr;
+    opened.memory = copy_of(client.ring.descriptor());
+    opened.bytes = client.ring.bytes;
   });
-  if (!number) {
-    for_kernels_.fetch_sub(1, std::memory_order_relaxed);
-    return number.error();
-  }
-  clients_[*number]->for_kernels = true;
+  if (!number) return number.error();
   opened.number = *number;
   // It may be sleeping for as long as it does where there are none.
   ring_bell(clients_[*number]->bell);
   return opened;
 }
 
+/// Of its client nothing is left but memory. By the holder of the mutex.
+void ChannelServer::retire(uint32_t number) {
+  Client& client = *clients_[number];
+  bells_.remove(client.bell);  // which the client may keep, and ring
+  if (client.for_kernels) for_kernels_.fetch_sub(1, std::memory_order_relaxed);
+  client.gone = true;
+  if (!in_turn_) {
+    let_go(number);
+  } else if (turn_keeps_place_ && !is_for_kernels()) {
+    servants_.front()->end_turn();
+  }
+}
+
 /// Nothing looks at its memory any more. By the holder of the mutex.
 void ChannelServer::let_go(uint32_t number) {
-  const Client& client = *clients_[number];
-  bells_.remove(client.bell);  // which the client may keep, and ring
-  if (client.memory) served_.backend->forget(client.ring());
-  if (client.for_kernels) for_kernels_.fetch_sub(1, std::memory_order_relaxed);
+  const RingMemory& ring = clients_[number]->ring;
+  if (ring.host) served_.backend->forget(ring.data());
   clients_[number].reset();
 }
 
-bool ChannelServer::begin_close(uint32_t number) {
+bool ChannelServer::begin_close(uint32_t number, bool has_let_go) {
   kernels::ChannelParams closing{};
   closing.step = kernels::ChannelStep::kBeginClose;
   closing.number = number;
   const std::lock_guard lock(mutex_);
   if (clients_[number] == nullptr || std::exchange(clients_[number]->leaves, true)) return false;
+  clients_[number]->has_let_go = has_let_go;
   (void)step(number, closing);
   // A backend that runs nothing any more has not said so.
   serve::RingHead* const head = clients_[number]->head();
@@ -361,8 +458,7 @@ bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
   if (ran && closing.done == 0) return false;
   if (descriptors != nullptr) *descriptors = closing.closed;
   const std::lock_guard lock(mutex_);
-  clients_[number]->gone = true;
-  if (!in_turn_) let_go(number);
+  retire(number);
   return true;
 }
 

@@ -73,9 +73,10 @@ class ChannelServer {
   void drain();
   /// From any thread.
   ServerStatus status();
-  /// Its client has gone, or shall go: no call of it is begun any more. Whether it was open. From
-  /// any thread.
-  bool begin_close(uint32_t number);
+  /// Its client has gone, or shall go: no call of it is begun any more. `has_let_go`: it waits for
+  /// no answer there, and another of the same user may get its ring. Whether it was open. From any
+  /// thread.
+  bool begin_close(uint32_t number, bool has_let_go = false);
   /// Closes what the client has open, by the one that has begun to close it. False: a call of it is
   /// under way, later.
   bool finish_close(uint32_t number, uint32_t* descriptors = nullptr);
@@ -92,9 +93,9 @@ class ChannelServer {
   uint32_t open_channels();
 
  private:
+  struct RingMemory;
   struct Client;
-  using ClientMaker =
-      std::function<std::unique_ptr<Client>(uint32_t number, const serve::RingHead& head)>;
+  struct Joining;
   /// What the host writes for the warps.
   struct HostWords {
     uint32_t ending;
@@ -105,20 +106,27 @@ class ChannelServer {
   void end_threads();
   std::unique_ptr<Servant> make_servant();
   void work(Servant& servant);
-  uint64_t idle_ns() const;
+  Servant::End serve(Servant& servant, uint64_t idle_ns);
+  void end_turns();
+  bool keeps_place();
+  void wait_for_turn_that_keeps_place();
   /// Whether a client has a channel for its kernels.
   bool is_for_kernels() const { return for_kernels_.load(std::memory_order_relaxed) != 0; }
-  Expected<uint32_t> add_client(const serve::RingHead& layout, const ClientMaker& make);
+  RingMemory make_ring(uint64_t bytes, bool for_kernels);
+  void write_ring(const RingMemory& ring, const serve::RingHead& head);
+  std::optional<uint32_t> place_for(const Joining& who) const;
+  Expected<uint32_t> add_client(const Joining& who,
+                                const std::function<void(const Client&)>& hand_out);
+  Expected<OpenedForKernels> add_for_kernels(uint32_t owner);
   uint32_t first_run_of(uint32_t number, uint32_t depth);
-  bool run_turn(const kernels::Body& body, const kernels::Grid& grid, void* params);
   void sleep();
   void tell_sleep(int change);
   bool step(uint32_t place, kernels::ChannelParams& params);
   void count_calls();
+  void retire(uint32_t number);
   void let_go(uint32_t number);
 
   const ServedFilesystem served_;
-  const ServedFilesystem in_turns_;  // the same, whose run() is run_turn()
   const ChannelServerOptions options_;
   // In the memory of the warps.
   const SharedArray<serve::Channel> channels_;
@@ -141,10 +149,12 @@ class ChannelServer {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> runs_of_channels_;
   uint32_t run_count_ = 0;
   bool in_turn_ = false;                  // a grid runs
+  bool turn_keeps_place_ = false;         // or is about to
   uint32_t sleeping_ = 0;                 // threads
   std::atomic<uint32_t> for_kernels_{0};  // of these; by any thread
   bool draining_ = false;
   std::atomic<uint64_t> looks_{0};  // of threads, that are over
+  std::vector<std::unique_ptr<Servant>> servants_;
   std::vector<std::thread> threads_;
 };
 

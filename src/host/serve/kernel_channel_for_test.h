@@ -8,9 +8,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 
 #include "host/serve/control_desk.h"
@@ -71,6 +74,15 @@ class KernelChannelTest : public ServedVolumeTest,
     channels_.reset();
   }
   uint32_t lanes() const { return std::get<1>(GetParam()); }
+
+  static bool comes_true(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
 
   /// A program with kernels.
   struct Program {

@@ -212,6 +212,42 @@ TEST_P(KernelChannelTest, who_could_not_use_its_channel_gets_another_in_its_plac
   EXPECT_EQ(ask(program, about(Verb::kClose, fd)), 0) << "the client is the same";
 }
 
+/// Turns of a grid keep their place while kernels are served.
+class GridChannelTest : public KernelChannelTest {};
+
+TEST_P(GridChannelTest, while_kernels_are_served_rings_are_given_to_the_next_of_the_same_user) {
+  const auto& backend = dynamic_cast<const BackendForTest&>(volume_->backend());
+  const auto are_open = [this](uint32_t count) {
+    return comes_true([&] { return channels_->open_channels() == count; });
+  };
+  const std::string root = "/";
+  std::optional<Program> program(path_);
+  EXPECT_EQ(backend.reached(), 1);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(are_open(2));
+    ChannelClient other(attach_at(path_));
+    EXPECT_EQ(other.call({.verb = Verb::kAccess, .path = &root}).result, 0);
+    EXPECT_EQ(ask(*program, about(Verb::kAccess, "/")), 0);
+    if (i % 2 == 0) continue;
+    Program third(path_);
+    EXPECT_EQ(third.host.call({.verb = Verb::kAccess, .path = &root}).result, 0);
+  }
+  EXPECT_EQ(backend.reached(), 3);
+  ASSERT_TRUE(are_open(2));
+  {
+    // The server ends this one, whose threads may wait for answers still.
+    const ChannelEnds bad = attach_at(path_);
+    EXPECT_TRUE(send_control(bad.connection, "x"));
+    EXPECT_TRUE(are_open(2));
+  }
+  const ChannelEnds one = attach_at(path_);
+  const ChannelEnds two = attach_at(path_);
+  EXPECT_EQ(backend.reached(), 4);
+  EXPECT_TRUE(are_open(4));
+  program.reset();
+  EXPECT_TRUE(comes_true([&] { return backend.reached() == 2; }));
+}
+
 TEST_P(KernelChannelTest, kernels_that_wait_learn_that_the_server_has_ended) {
   Program program(path_);
   std::atomic<uint32_t> calls = 0;
@@ -254,6 +290,9 @@ TEST_P(KernelChannelTest, a_client_that_goes_takes_what_its_kernels_have_open) {
 }
 
 INSTANTIATE_TEST_SUITE_P(servers, KernelChannelTest, KernelChannelTest::all());
+INSTANTIATE_TEST_SUITE_P(servers, GridChannelTest,
+                         ::testing::Combine(::testing::Values(Server::kGrid),
+                                            ::testing::Values(1u, 8u)));
 
 }  // namespace
 }  // namespace gofs::host

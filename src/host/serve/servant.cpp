@@ -2,7 +2,11 @@
 #include "host/serve/servant.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <mutex>
+#include <thread>
+#include <utility>
 
 #include "host/serve/serve_bodies.h"
 #include "host/shared_array.h"
@@ -17,6 +21,9 @@ constexpr uint32_t kWarpsOfBlock = 8;
 /// waits for the end of a turn; and all clients wait for the longest call of one that is over.
 constexpr uint64_t kTurnNs = 20'000'000;
 constexpr uint64_t kTurnNsMax = 1'000'000'000;
+constexpr uint64_t kNever = ~uint64_t{0};
+/// So long a turn that keeps its place waits for an answer to its question for the next.
+constexpr std::chrono::milliseconds kUnasked{1};
 /// Of the warps that perform calls: where more were busy there are to be more, and the reverse.
 constexpr double kManyBusy = 0.75;
 constexpr double kFewBusy = 0.25;
@@ -29,7 +36,7 @@ class WarpServant final : public Servant {
         params_(served.backend->shared_memory(), 1) {
     params_[0] = {server, room_.data(), 0};
   }
-  End serve(uint64_t idle_ns, bool) override {
+  End serve(uint64_t idle_ns) override {
     params_[0].idle_ns = idle_ns;
     const bool ran = served_.run(kernels::bodies::kServe, {1, 1}, params_.data());
     return ran ? End::kRest : End::kFailed;
@@ -43,51 +50,118 @@ class WarpServant final : public Servant {
 
 class GridServant final : public Servant {
  public:
-  GridServant(const ServedFilesystem& served, serve::Server* server, uint32_t blocks_max)
+  GridServant(const ServedFilesystem& served, serve::Server* server, uint32_t blocks_max,
+              std::function<bool()> keeps_place)
       : served_(served),
+        server_(server),
         blocks_max_(blocks_max),
+        keeps_place_(std::move(keeps_place)),
         grid_(served.backend->memory(), 1),
-        rooms_(served.backend->memory(), size_t{blocks_max} * kWarpsOfBlock),
-        params_(served.backend->shared_memory(), 1) {
-    params_[0].server = server;
-    params_[0].grid = grid_.data();
-    params_[0].rooms = rooms_.data();
-    params_[0].turn_ns = kTurnNs;
-    params_[0].turn_ns_max = kTurnNsMax;
+        turns_{Turn(*served.backend, blocks_max), Turn(*served.backend, blocks_max)} {}
+  ~GridServant() override {
+    for (const Turn& turn : turns_) {
+      if (turn.launch != nullptr) (void)turn.launch->wait();
+    }
   }
 
-  End serve(uint64_t idle_ns, bool for_kernels) override {
-    kernels::ServeTurnParams& params = params_[0];
-    params.idle_ns = idle_ns;
-    // Blocks of a client that fill the GPU, and wait for answers, would take the place of a turn
-    // that ends, and leave the next one none.
-    params.busy_many = blocks_ < blocks_max_ && !for_kernels ? many_busy() : ~0u;
-    ++params.turn;
-    const uint32_t threads = kWarpsOfBlock * served_.backend->warp_width();
-    if (!served_.run(kernels::bodies::kServeTurn, {blocks_, threads}, &params)) return End::kFailed;
-    suit_blocks(params.busy_most);
-    return params.rests != 0 ? End::kRest : End::kTurn;
+  End serve(uint64_t idle_ns) override {
+    if (now_->launch == nullptr && !begin(*now_, idle_ns)) return End::kFailed;
+    if (now_->params[0].turn.keeps_place && !begin_next_when_asked(idle_ns)) return End::kFailed;
+    const bool ran = now_->launch->wait();
+    const std::lock_guard lock(mutex_);
+    now_->launch.reset();
+    if (!ran) return End::kFailed;
+    const kernels::ServeTurnParams& ended = now_->params[0];
+    if (next_->launch != nullptr) {
+      std::swap(now_, next_);
+      return End::kTurn;
+    }
+    suit_blocks(ended.busy_most);
+    return ended.rests != 0 ? End::kRest : End::kTurn;
+  }
+  bool is_at_work() const override { return now_->launch != nullptr; }
+  void end_turn() override {
+    const std::lock_guard lock(mutex_);
+    if (now_->launch != nullptr) tell(*now_, kernels::NextTurn::kNone);
   }
 
  private:
+  struct Turn {
+    Turn(kernels::Backend& backend, uint32_t blocks_max)
+        : rooms(backend.memory(), size_t{blocks_max} * kWarpsOfBlock),
+          params(backend.shared_memory(), 1) {}
+
+    SharedArray<serve::CallRoom> rooms;
+    SharedArray<kernels::ServeTurnParams> params;
+    std::unique_ptr<kernels::Begun> launch;  // while it is under way
+  };
+
+  bool begin(Turn& turn, uint64_t idle_ns) {
+    const bool keeps_place = keeps_place_();
+    turn.params[0] = {};
+    turn.params[0].turn = {.server = server_,
+                           .grid = grid_.data(),
+                           .rooms = turn.rooms.data(),
+                           .number = ++number_,
+                           .keeps_place = keeps_place,
+                           .idle_ns = keeps_place ? kNever : idle_ns,
+                           .turn_ns = kTurnNs,
+                           .busy_many = blocks_ < blocks_max_ ? many_busy() : ~0u,
+                           .busy_few = blocks_ > 1 ? few_busy() + 1 : 0,
+                           .turn_ns_max = kTurnNsMax};
+    const uint32_t threads = kWarpsOfBlock * served_.backend->warp_width();
+    auto launch =
+        served_.begin(kernels::bodies::kServeTurn, {blocks_, threads}, turn.params.data());
+    const std::lock_guard lock(mutex_);
+    turn.launch = std::move(launch);
+    return turn.launch != nullptr;
+  }
+  static void tell(const Turn& turn, kernels::NextTurn next) {
+    simt::store_system_relaxed(turn.params[0].next, next);
+  }
+  /// Returns when the turn has been told of the next one, or has ended without. Whether that could
+  /// be begun, if it was to be.
+  bool begin_next_when_asked(uint64_t idle_ns) {
+    const kernels::ServeTurnParams& params = now_->params[0];
+    while (simt::load_system_acquire(params.wants_next) == 0) {
+      if (now_->launch->is_over()) return true;
+      std::this_thread::sleep_for(kUnasked);
+    }
+    bool begins = keeps_place_();
+    bool begun = true;
+    if (begins) {
+      suit_blocks(params.busy_most);
+      begun = begins = begin(*next_, idle_ns);
+    }
+    tell(*now_, begins ? kernels::NextTurn::kLaunched : kernels::NextTurn::kNone);
+    return begun;
+  }
+
   /// Of the warps, so many are for calls.
   uint32_t for_calls() const { return blocks_ * kWarpsOfBlock - 1; }
   /// So many busy ones are many.
   uint32_t many_busy() const { return static_cast<uint32_t>(std::ceil(kManyBusy * for_calls())); }
+  /// No more than so many are few.
+  uint32_t few_busy() const { return static_cast<uint32_t>(kFewBusy * for_calls()); }
   void suit_blocks(uint32_t busy) {
     if (busy >= many_busy()) {
       blocks_ = std::min(2 * blocks_, blocks_max_);
-    } else if (busy <= kFewBusy * for_calls()) {
+    } else if (busy <= few_busy()) {
       blocks_ = std::max(blocks_ / 2, 1u);
     }
   }
 
   const ServedFilesystem& served_;
+  serve::Server* const server_;
   const uint32_t blocks_max_;
+  const std::function<bool()> keeps_place_;
   const SharedArray<kernels::ServingGrid> grid_;
-  const SharedArray<serve::CallRoom> rooms_;
-  const SharedArray<kernels::ServeTurnParams> params_;
+  Turn turns_[2];
+  Turn* now_ = &turns_[0];
+  Turn* next_ = &turns_[1];
+  uint32_t number_ = 0;  // of the last turn that was begun
   uint32_t blocks_ = 1;
+  std::mutex mutex_;  // of the turns' launches, and which is which, where another thread asks
 };
 
 }  // namespace
@@ -97,8 +171,8 @@ std::unique_ptr<Servant> make_warp_servant(const ServedFilesystem& served, serve
 }
 
 std::unique_ptr<Servant> make_grid_servant(const ServedFilesystem& served, serve::Server* server,
-                                           uint32_t blocks_max) {
-  return std::make_unique<GridServant>(served, server, blocks_max);
+                                           uint32_t blocks_max, std::function<bool()> keeps_place) {
+  return std::make_unique<GridServant>(served, server, blocks_max, std::move(keeps_place));
 }
 
 }  // namespace gofs::host

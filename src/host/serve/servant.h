@@ -20,6 +20,10 @@ struct ServedFilesystem {
   kernels::Backend* backend;
   /// As VolumeState::run().
   std::function<bool(const kernels::Body& body, const kernels::Grid& grid, void* params)> run;
+  /// As VolumeState::begin().
+  std::function<std::unique_ptr<kernels::Begun>(const kernels::Body& body,
+                                                const kernels::Grid& grid, void* params)>
+      begin;
 };
 
 class Servant {
@@ -30,17 +34,22 @@ class Servant {
     kTurn,    // it is to go on
     kFailed,  // the backend runs nothing
   };
-  /// Performs what clients ask for, for a while; `for_kernels`: kernels of theirs may be among
-  /// them.
-  virtual End serve(uint64_t idle_ns, bool for_kernels) = 0;
+  /// Performs what clients ask for, for a while.
+  virtual End serve(uint64_t idle_ns) = 0;
+  /// Whether its warps look at the memory of clients while no thread is in serve().
+  virtual bool is_at_work() const { return false; }
+  /// What the turn that is under way was begun for has changed: the next one is to begin soon. From
+  /// any thread.
+  virtual void end_turn() {}
 };
 
 /// A warp, where the backend's warps are threads of this process.
 std::unique_ptr<Servant> make_warp_servant(const ServedFilesystem& served, serve::Server* server);
 
-/// Warps of one or several blocks, for memory that is far from them (ServeTurnParams): as many
-/// blocks as there is work for, `blocks_max` at the most.
+/// Warps of one or several blocks, for memory that is far from them (ServeTurn): as many blocks as
+/// there is work for, `blocks_max` at the most. `keeps_place` says, whenever a turn may begin,
+/// whether it is to keep its place, and not to rest.
 std::unique_ptr<Servant> make_grid_servant(const ServedFilesystem& served, serve::Server* server,
-                                           uint32_t blocks_max);
+                                           uint32_t blocks_max, std::function<bool()> keeps_place);
 
 }  // namespace gofs::host

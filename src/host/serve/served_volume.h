@@ -12,7 +12,10 @@ inline ServedFilesystem served(VolumeState& volume) {
   const auto run = [&volume](const kernels::Body& body, const kernels::Grid& grid, void* params) {
     return volume.run(body, grid, params);
   };
-  return {volume.name(), volume.filesystem(), &volume.backend(), run};
+  const auto begin = [&volume](const kernels::Body& body, const kernels::Grid& grid, void* params) {
+    return volume.begin(body, grid, params);
+  };
+  return {volume.name(), volume.filesystem(), &volume.backend(), run, begin};
 }
 
 }  // namespace gofs::host

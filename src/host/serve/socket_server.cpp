@@ -143,10 +143,8 @@ void SocketServer::hear(uint32_t mark) {
   const std::shared_ptr<Connection>& connection = found->second;
   try {
     const std::string bytes = receive_control(connection->descriptor);
-    if (bytes.empty() || connection->asks.exchange(true)) {
-      end_client(mark);
-      return;
-    }
+    if (bytes.empty()) return end_client(mark, !connection->cut);
+    if (connection->asks.exchange(true)) return end_client(mark);
     const Asked asked{connection, unpacked<Question>(bytes)};
     if (is_quick(asked.question.ask)) {
       if (!answer(asked)) end_client(mark);
@@ -174,7 +172,10 @@ void SocketServer::answer_all() {
     } catch (const std::exception&) {  // there is no memory
     }
     // It is ended then, rather than left waiting.
-    if (!answered) (void)::shutdown(asked.by->descriptor.get(), SHUT_RDWR);
+    if (!answered) {
+      asked.by->cut = true;
+      (void)::shutdown(asked.by->descriptor.get(), SHUT_RDWR);
+    }
   }
 }
 
@@ -213,7 +214,7 @@ Answer SocketServer::open_for_kernels(Connection& connection, ssd::Descriptor& m
 /// connection's mutex.
 bool SocketServer::close_for_kernels(Connection& connection) {
   if (!connection.for_kernels) return true;
-  (void)channels_.begin_close(*connection.for_kernels);
+  (void)channels_.begin_close(*connection.for_kernels, true);
   for (int look = 0; look < kClosingLooksMax; ++look) {
     if (channels_.finish_close(*connection.for_kernels)) {
       connection.for_kernels.reset();
@@ -255,7 +256,7 @@ bool SocketServer::has_left(Leaving& leaving) {
   return channels_.finish_close(leaving.channel);
 }
 
-void SocketServer::end_client(uint32_t mark) {
+void SocketServer::end_client(uint32_t mark, bool has_let_go) {
   const auto found = connections_.find(mark);
   if (found == connections_.end()) return;
   const std::shared_ptr<Connection> connection = std::move(found->second);
@@ -270,8 +271,8 @@ void SocketServer::end_client(uint32_t mark) {
     connection->ended = true;
     for_kernels = connection->for_kernels;
   }
-  if (for_kernels) channels_.begin_close(*for_kernels);
-  channels_.begin_close(*connection->channel);
+  if (for_kernels) channels_.begin_close(*for_kernels, has_let_go);
+  channels_.begin_close(*connection->channel, has_let_go);
   const std::lock_guard lock(mutex_);
   leaving_.push_back({for_kernels, *connection->channel});
   has_leaving_.notify_one();

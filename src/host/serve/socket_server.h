@@ -44,6 +44,7 @@ class SocketServer {
     vfs::Credentials who;
     std::optional<uint32_t> channel;
     std::atomic<bool> asks{false};
+    std::atomic<bool> cut{false};         // by this side
     std::atomic<bool> stops{false};       // it has asked for the end, and waits for it
     std::mutex mutex;                     // of these two
     std::optional<uint32_t> for_kernels;  // its second channel
@@ -66,7 +67,7 @@ class SocketServer {
   void take_client();
   bool welcome(Connection& connection);
   void hear(uint32_t mark);
-  void end_client(uint32_t mark);
+  void end_client(uint32_t mark, bool has_let_go = false);
   bool has_left(Leaving& leaving);
   Answer open_for_kernels(Connection& connection, ssd::Descriptor& memory);
   bool close_for_kernels(Connection& connection);
