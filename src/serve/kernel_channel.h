@@ -12,6 +12,7 @@
 #include "serve/descriptor_base.h"
 #include "serve/ring.h"
 #include "simt/copy_near.h"
+#include "simt/pause_in_crowd.h"
 #include "vfs/path.h"
 
 namespace gofs::serve {
@@ -33,6 +34,7 @@ struct KernelChannel {
   uint32_t* laps;            // that each slot has been through; of who has taken it
   CallBegun* begun;          // the same
   uint32_t* free;            // a bit for each slot that is free [H6]
+  uint32_t* waiting;         // warps and threads that wait for a slot
   const uint32_t* gone;      // not 0: the server has ended; in the host's memory, and its to write
   vfs::GridCalls grids;
 };
@@ -91,31 +93,42 @@ GOFS_HD constexpr uint32_t first_slots(uint32_t index, uint32_t count) {
   return count > before ? (1u << (count - before)) - 1 : 0;
 }
 
+/// A slot of the first `usable` that was free and is the caller's now; or -1. By one lane; looks at
+/// word `first` before the others.
+GOFS_HD inline int try_to_take_slot(KernelChannel& channel, uint32_t first, uint32_t usable) {
+  const uint32_t words = (channel.ring.depth + 31) / 32;
+  for (uint32_t i = 0; i < words; ++i) {
+    const uint32_t index = (first + i) % words;
+    uint32_t& word = channel.free[index];
+    const uint32_t there = simt::load_relaxed(word) & first_slots(index, usable);
+    if (there == 0) continue;
+    const uint32_t bit = simt::lowest_bit(there);
+    const uint32_t before =
+        simt::AtomicRef<uint32_t>(word).fetch_and(~(1u << bit), simt::memory_order_acquire);
+    if ((before >> bit & 1u) != 0) return static_cast<int>(index * 32 + bit);  // [H6]
+  }
+  return -1;
+}
+
 /// By one lane: the slot, which is the caller's until it releases it, or a negative errno. `later`:
 /// for a call that is waited for later; -EAGAIN where there is none at once.
 GOFS_HD inline int take_free_slot(KernelChannel& channel, bool later) {
-  const uint32_t words = (channel.ring.depth + 31) / 32;
   const uint32_t usable = later ? slots_for_later(channel.ring.depth) : channel.ring.depth;
-  auto turn = static_cast<uint32_t>(simt::now_ns() >> 5);  // where to look first
+  auto first = static_cast<uint32_t>(simt::now_ns() >> 5);
+  int slot = try_to_take_slot(channel, first, usable);
+  if (slot >= 0) return slot;
+  if (later) return is_gone(channel) ? -ESTALE : -EAGAIN;
+  // Thousands may wait here, for a few words.
+  simt::add_relaxed(*channel.waiting, 1u);
   ServerWait wait(channel);
-  simt::Backoff backoff;
-  for (;; ++turn) {
-    for (uint32_t i = 0; i < words; ++i) {
-      const uint32_t index = (turn + i) % words;
-      uint32_t& word = channel.free[index];
-      const uint32_t there = simt::load_relaxed(word) & first_slots(index, usable);
-      if (there == 0) continue;
-      const uint32_t bit = simt::lowest_bit(there);
-      const uint32_t before =
-          simt::AtomicRef<uint32_t>(word).fetch_and(~(1u << bit), simt::memory_order_acquire);
-      if ((before >> bit & 1u) != 0) {  // [H6]
-        return static_cast<int>(index * 32 + bit);
-      }
-    }
-    if (later) return is_gone(channel) ? -ESTALE : -EAGAIN;
-    if (const int error = wait.error(channel); error != 0) return error;
-    backoff.pause();
+  int error = 0;
+  while (slot < 0 && error == 0) {
+    simt::pause_in_crowd(simt::load_relaxed(*channel.waiting));
+    slot = try_to_take_slot(channel, ++first, usable);
+    if (slot < 0) error = wait.error(channel);
   }
+  simt::add_relaxed(*channel.waiting, ~0u);
+  return slot >= 0 ? slot : error;
 }
 
 /// By one lane. `lap` is the next one.

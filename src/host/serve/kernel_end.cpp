@@ -26,7 +26,8 @@ struct KernelEnd::State {
   explicit State(std::unique_ptr<kernels::Backend> its_backend)
       : backend(std::move(its_backend)),
         channel(backend->memory(), 1),
-        gone(backend->shared_memory(), 1) {}
+        gone(backend->shared_memory(), 1),
+        waiting(backend->memory(), 1) {}
   ~State() {
     if (host_memory) backend->forget(host_memory->data());
   }
@@ -51,6 +52,7 @@ struct KernelEnd::State {
   std::optional<SharedMemory> host_memory;
   SharedArray<serve::KernelChannel> channel;
   SharedArray<uint32_t> gone;                  // KernelChannel::gone
+  SharedArray<uint32_t> waiting;               // KernelChannel::waiting
   std::optional<SharedArray<uint32_t>> words;  // laps, and a bit for each slot
   std::optional<SharedArray<serve::CallBegun>> begun;
   std::optional<SharedArray<request::VerbRow>> rows;
@@ -86,6 +88,7 @@ KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, ControlLine& lin
   channel->lock_timeout_ns = kLockTimeoutNs;
   channel->laps = state_->words->data();
   channel->free = state_->words->data() + depth;
+  channel->waiting = state_->waiting.data();
   channel->begun = state_->begun->data();
   channel->gone = state_->gone.data();
   own.write(state_->channel.data(), channel.get(), sizeof(*channel));
