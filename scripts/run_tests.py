@@ -180,6 +180,10 @@ def fixed_addresses():
 
 # --- The stages. Each takes a Stage and fills in its counts. ------------------------------------
 
+# Tests repeat less what takes long (src/testing/repetitions.hpp).
+SHORT = {"GOFS_SHORT": "1"}
+
+
 def structure(stage):
     stage.script(["scripts/check_structure.py"])
 
@@ -215,13 +219,14 @@ def cpu_asan(stage):
     options = ASAN["ASAN_OPTIONS"] + ":quarantine_size_mb=32"
     if stage.build("cpu-asan", "gofs_unit_tests"):
         stage.ctest("cpu-asan", "-L", "unit", "-LE", "long",
-                    env={**ASAN, "ASAN_OPTIONS": options, "GOFS_WIDTHS": "32"})
+                    env={**ASAN, "ASAN_OPTIONS": options, "GOFS_WIDTHS": "32",
+                         **SHORT})
 
 
 def cpu_tsan(stage):
     if stage.build("cpu-tsan", "gofs_tests"):
         stage.ctest("cpu-tsan", "-L", "tsan", "-LE", "long|explorer",
-                    env={**TSAN, "GOFS_WIDTHS": "4"})
+                    env={**TSAN, "GOFS_WIDTHS": "4", **SHORT})
 
 
 def cuda(stage):

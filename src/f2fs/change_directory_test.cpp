@@ -17,6 +17,7 @@
 #include "f2fs/links.h"
 #include "host/image/reader_for_test.h"
 #include "ssd/power_cut.h"
+#include "testing/repetitions.hpp"
 
 namespace gofs::f2fs {
 namespace {
@@ -252,7 +253,7 @@ TEST_P(ChangeDirectoryTest, any_changes_agree_with_a_map) {
       WritingRig writing(image, width());
       ASSERT_EQ(writing.begin().error, 0);
       for (size_t kind = 0; kind < models.size(); ++kind) {
-        const uint32_t turns = width() == 1 ? 500 : 60;
+        const uint32_t turns = width() == 1 ? testing::repetitions(500, 150) : 60;
         change(writing, inos, inos.directories[kind], turns, random, models[kind]);
         expect_names(writing, inos.directories[kind], models[kind]);
       }
@@ -607,7 +608,7 @@ TEST_P(ChangeDirectoryTest, a_power_cut_leaves_the_names_of_a_checkpoint) {
   TestImage left(before);
   size_t least = 0;
   for (uint32_t event = 0; event <= trace.events;
-       event += 1 + draw(random, width() == 1 ? 6 : 40)) {
+       event += 1 + draw(random, width() == 1 ? testing::repetitions(6, 40) : 40)) {
     const ssd::PowerCut cut(trace, event);
     for (uint32_t way = 0; way < 3; ++way) {
       cut.apply({left.data(), left.bytes()}, 512, [&](uint32_t, uint64_t) {

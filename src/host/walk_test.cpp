@@ -7,6 +7,7 @@
 #include "gofs/volume.hpp"
 #include "host/image/fsck_for_test.h"
 #include "host/walk_for_test.h"
+#include "testing/repetitions.hpp"
 
 namespace gofs {
 namespace {
@@ -18,20 +19,20 @@ uint64_t cached_bytes(const MemoryReport& report) {
   return bytes;
 }
 
-// As 10 million files are to a page cache of 100 MiB; walk_long_test.cpp has as many.
-TEST(ManyFilesWalk, a_small_page_cache_is_enough_for_100000_files) {
-  constexpr host::ManyFiles kMany{50, 2000};
+// 100,000 files, as 10 million are to a page cache of 100 MiB; walk_long_test.cpp has as many.
+TEST(ManyFilesWalk, a_small_page_cache_is_enough_for_many_files) {
+  const host::ManyFiles many{testing::repetitions(50, 10), 2000};
   constexpr uint64_t kCacheBytes = uint64_t{1} << 20;
   const image::TemporaryPath image;
-  host::make_many_files(image.path(), kMany);
+  host::make_many_files(image.path(), many);
   MountOptions options{.backend = "cpu"};
   options.cache_bytes = kCacheBytes;
   Volume volume = Volume::mount(image.path(), options).value();
   const MemoryReport before = volume.memory().value();
   const host::WalkOfTree walked = host::walk_by_names(volume);
   EXPECT_EQ(walked.problem, "");
-  EXPECT_EQ(walked.directories, kMany.directories);
-  EXPECT_EQ(walked.files, kMany.count());
+  EXPECT_EQ(walked.directories, many.directories);
+  EXPECT_EQ(walked.files, many.count());
   EXPECT_EQ(walked.ino_sum, walked.stat_sum);
   EXPECT_EQ(walked.most_bytes, before.filesystem_bytes);
   EXPECT_LE(walked.most_bytes, uint64_t{256} << 20);
