@@ -174,16 +174,16 @@ ChannelServer::~ChannelServer() {
 
 /// Whether a turn that begins now is for kernels too, which may leave the next one no room.
 bool ChannelServer::keeps_place() {
-  const std::lock_guard lock(mutex_);
-  turn_keeps_place_ = is_for_kernels();
-  return turn_keeps_place_;
+  const bool keeps = is_for_kernels();
+  turn_keeps_place_ = keeps;
+  return keeps;
 }
 
 /// Lets warps look at the memory of clients for a while.
 Servant::End ChannelServer::serve(Servant& servant, uint64_t idle_ns) {
   // Threads of this process enter a channel before they look there.
   if (served_.backend->is_host()) return servant.serve(idle_ns);
-  {
+  if (!servant.is_at_work()) {
     const std::lock_guard lock(mutex_);
     in_turn_ = true;
   }
@@ -380,11 +380,7 @@ Expected<ChannelServer::OpenedForKernels> ChannelServer::open_for_kernels(uint32
 /// After that the client's kernels may fill the GPU.
 void ChannelServer::wait_for_turn_that_keeps_place() {
   const auto deadline = std::chrono::steady_clock::now() + kTurnBegins;
-  const auto begun = [this] {
-    const std::lock_guard lock(mutex_);
-    return turn_keeps_place_;
-  };
-  for (; !begun() && std::chrono::steady_clock::now() < deadline;) {
+  while (!turn_keeps_place_ && std::chrono::steady_clock::now() < deadline) {
     servants_.front()->end_turn();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

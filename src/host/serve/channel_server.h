@@ -148,8 +148,9 @@ class ChannelServer {
   // The first of runs_ that a channel has, with a ring of so many slots.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> runs_of_channels_;
   uint32_t run_count_ = 0;
-  bool in_turn_ = false;                  // a grid runs
-  bool turn_keeps_place_ = false;         // or is about to
+  bool in_turn_ = false;  // a grid runs
+  // Or is about to. No mutex: who holds it may wait for a launch, and that for the next turn.
+  std::atomic<bool> turn_keeps_place_{false};
   uint32_t sleeping_ = 0;                 // threads
   std::atomic<uint32_t> for_kernels_{0};  // of these; by any thread
   bool draining_ = false;
