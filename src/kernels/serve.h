@@ -77,7 +77,7 @@ struct ServeTurnParams {
   NextTurn next;   // the host's, while the turn lasts
   // Answers.
   uint32_t wants_next;  // 1: the turn waits for the next, and busy_most is said
-  uint32_t rests;       // 1: nothing has come, or the server ends; 0: the next turn is to begin
+  uint32_t rests;       // 1: nothing has come; 0: the next turn is to begin
   uint32_t busy_most;   // warps that were performing calls when one looked, at the most
 };
 
@@ -162,8 +162,7 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
   simt::Deadline idle = simt::Deadline::after_ns(turn.idle_ns);
   if (warp.thread_rank() == 0) begin_looking(turn);
   for (;;) {
-    // The host's words lie as far away as the rings do: all loads are under way together.
-    const uint32_t ending = simt::load_system_relaxed(*server.ending);
+    // The host's word lies as far away as the rings do: both loads are under way together.
     const NextTurn next = simt::load_system_relaxed(params.next);
     const uint32_t performing = warp.shfl(simt::load_relaxed(grid.performing), 0);
     const bool may_keep = performing + 1 < warp_count || warp_count == 1;
@@ -182,11 +181,11 @@ GOFS_HD inline bool look_in_turn(simt::AnyWarp auto warp, uint32_t warp_count,
       if (ends != 0) end_turn(warp, turn, params, false);
       return true;
     }
-    bool rests = warp.any(ending != 0);
+    bool rests = false;
     if (look.any || performing != 0) {
       idle = simt::Deadline::after_ns(turn.idle_ns);
     } else {
-      rests = rests || warp.any(idle.passed());
+      rests = warp.any(idle.passed());
     }
     if (rests || ends != 0) {
       end_turn(warp, turn, params, rests);

@@ -47,8 +47,8 @@ class ServeTurnTest : public ::testing::TestWithParam<uint32_t> {
     run_alone(GetParam(), [&](const Warp& warp) { channel_body(warp, 0, 1, opening); });
   }
   ~ServeTurnTest() override {
-    simt::store_system_relaxed(ending_, 1u);
     for (const auto& turn : turns_) {
+      tell(*turn, NextTurn::kNone);
       if (turn->thread.joinable()) turn->thread.join();
     }
   }
@@ -116,13 +116,12 @@ class ServeTurnTest : public ::testing::TestWithParam<uint32_t> {
   serve::Ring ring_{};
   uint32_t words_[2 * kDepth] = {};
   uint32_t calls_ = 0;
-  uint32_t ending_ = 0;
   uint64_t places_[16] = {};
   serve::FoundCalls found_{places_, 15, 0, 0};
   serve::Channel channel_{};
   serve::SlotRun runs_[1] = {};
-  serve::Server server_{
-      fs_.get(), request::kVerbRows.data(), &channel_, &found_, &ending_, runs_, 0, 0};
+  serve::Server server_{fs_.get(), request::kVerbRows.data(), &channel_, &found_, nullptr, runs_, 0,
+                        0};
   ServingGrid grid_{};
   std::vector<std::unique_ptr<Turn>> turns_;
 };
@@ -182,16 +181,6 @@ TEST_P(ServeTurnTest, ends_where_the_host_does_not_answer) {
   turn.thread.join();
   EXPECT_EQ(turn.params.wants_next, 1u);
   EXPECT_EQ(turn.params.rests, 0u);
-}
-
-TEST_P(ServeTurnTest, both_turns_end_with_the_server) {
-  Turn& turn = begin(keeping_turn());
-  ASSERT_TRUE(asks(turn));
-  simt::store_system_relaxed(ending_, 1u);
-  Turn& next = begin(keeping_turn());
-  turn.thread.join();
-  next.thread.join();
-  EXPECT_EQ(next.params.rests, 1u);
 }
 
 }  // namespace

@@ -36,10 +36,12 @@ struct KernelChannel {
   uint32_t* free;            // a bit for each slot that is free [H6]
   uint32_t* waiting;         // warps and threads that wait for a slot
   const uint32_t* gone;      // not 0: the server has ended; in the host's memory, and its to write
+  uint64_t* gone_looked_ns;  // when somebody has looked there
   vfs::GridCalls grids;
 };
 
-/// Who waits looks so often whether the server has ended: across PCIe, and thousands may wait.
+/// One of those who wait looks so often whether the server has ended, and tells the others. It is a
+/// look across PCIe; where thousands looked, the server's looks there took a hundred times as long.
 inline constexpr uint64_t kLookForServerNs = 1'000'000;
 
 /// A call as a kernel makes it, with pointers of its own. The texts may lie in any memory that the
@@ -63,6 +65,22 @@ GOFS_HD inline bool is_gone(const KernelChannel& channel) {
   return simt::load_system_relaxed(*channel.gone) != 0;
 }
 
+/// What KernelChannel::gone_looked_ns is when the server was found to have ended.
+inline constexpr uint64_t kServerGone = ~uint64_t{0};
+
+/// Whether the server has ended, as one among many finds it out. By one lane.
+GOFS_HD inline bool is_found_gone(KernelChannel& channel) {
+  uint64_t looked = simt::load_relaxed(*channel.gone_looked_ns);
+  if (looked == kServerGone) return true;
+  const uint64_t now = simt::now_ns();
+  if (now - looked < kLookForServerNs) return false;
+  const bool looks = simt::AtomicRef<uint64_t>(*channel.gone_looked_ns)
+                         .compare_exchange_strong(looked, now, simt::memory_order_relaxed);
+  if (!looks || !is_gone(channel)) return false;
+  simt::store_relaxed(*channel.gone_looked_ns, kServerGone);
+  return true;
+}
+
 /// How long to wait for what the server does. By one lane.
 class ServerWait {
  public:
@@ -70,10 +88,10 @@ class ServerWait {
       : deadline_(simt::Deadline::after_ns(channel.answer_timeout_ns)) {}
 
   /// Not 0: -ESTALE where the server has ended, -ETIMEDOUT where it says nothing.
-  GOFS_HD int error(const KernelChannel& channel) {
+  GOFS_HD int error(KernelChannel& channel) {
     if (!look_.passed()) return 0;
     look_ = simt::Deadline::after_ns(kLookForServerNs);
-    if (is_gone(channel)) return -ESTALE;
+    if (is_found_gone(channel)) return -ESTALE;
     return deadline_.passed() ? -ETIMEDOUT : 0;
   }
 
@@ -117,7 +135,7 @@ GOFS_HD inline int take_free_slot(KernelChannel& channel, bool later) {
   auto first = static_cast<uint32_t>(simt::now_ns() >> 5);
   int slot = try_to_take_slot(channel, first, usable);
   if (slot >= 0) return slot;
-  if (later) return is_gone(channel) ? -ESTALE : -EAGAIN;
+  if (later) return is_found_gone(channel) ? -ESTALE : -EAGAIN;
   // Thousands may wait here, for a few words.
   simt::add_relaxed(*channel.waiting, 1u);
   ServerWait wait(channel);
@@ -254,10 +272,10 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
 }
 
 /// Whether the call has ended, so that end_call() does not wait. Collective, uniform.
-GOFS_HD inline bool has_ended(simt::AnyWarp auto warp, const KernelChannel& channel,
+GOFS_HD inline bool has_ended(simt::AnyWarp auto warp, KernelChannel& channel,
                               const RingPlace& place) {
   const bool leader = warp.thread_rank() == 0;
-  const bool ended = leader && (is_answered(channel.ring, place) || detail::is_gone(channel));
+  const bool ended = leader && (is_answered(channel.ring, place) || detail::is_found_gone(channel));
   return warp.shfl(ended ? 1u : 0u, 0) != 0;
 }
 

@@ -161,6 +161,7 @@ void ChannelServer::start_threads() {
 
 void ChannelServer::end_threads() {
   simt::store_system_release(words_[0].ending, 1u);
+  for (const auto& servant : servants_) servant->stop();
   ring_bell(stop_);
   for (std::thread& thread : threads_) thread.join();
   servants_.clear();
@@ -216,7 +217,7 @@ void ChannelServer::work(Servant& servant) {
     do {
       end = serve(servant, 0);
       looks_.fetch_add(1, std::memory_order_relaxed);
-    } while (end == End::kTurn);
+    } while (end == End::kTurn && simt::load_relaxed(words_[0].ending) == 0);
     if (end == End::kRest) sleep();
     tell_sleep(-1);
     if (end == End::kFailed) break;

@@ -27,7 +27,8 @@ struct KernelEnd::State {
       : backend(std::move(its_backend)),
         channel(backend->memory(), 1),
         gone(backend->shared_memory(), 1),
-        waiting(backend->memory(), 1) {}
+        waiting(backend->memory(), 1),
+        looked(backend->memory(), 1) {}
   ~State() {
     if (host_memory) backend->forget(host_memory->data());
   }
@@ -53,6 +54,7 @@ struct KernelEnd::State {
   SharedArray<serve::KernelChannel> channel;
   SharedArray<uint32_t> gone;                  // KernelChannel::gone
   SharedArray<uint32_t> waiting;               // KernelChannel::waiting
+  SharedArray<uint64_t> looked;                // KernelChannel::gone_looked_ns
   std::optional<SharedArray<uint32_t>> words;  // laps, and a bit for each slot
   std::optional<SharedArray<serve::CallBegun>> begun;
   std::optional<SharedArray<request::VerbRow>> rows;
@@ -91,6 +93,7 @@ KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, ControlLine& lin
   channel->waiting = state_->waiting.data();
   channel->begun = state_->begun->data();
   channel->gone = state_->gone.data();
+  channel->gone_looked_ns = state_->looked.data();
   own.write(state_->channel.data(), channel.get(), sizeof(*channel));
   const ssd::Descriptor& connection = line.connection();
   watching_ = ssd::start_quiet_thread([this, &connection] { watch(connection); });

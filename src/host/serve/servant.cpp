@@ -84,6 +84,11 @@ class GridServant final : public Servant {
     const std::lock_guard lock(mutex_);
     if (now_->launch != nullptr) tell(*now_, kernels::NextTurn::kNone);
   }
+  void stop() override {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+    for (const Turn& turn : turns_) tell(turn, kernels::NextTurn::kNone);
+  }
 
  private:
   struct Turn {
@@ -114,6 +119,7 @@ class GridServant final : public Servant {
         served_.begin(kernels::bodies::kServeTurn, {blocks_, threads}, turn.params.data());
     const std::lock_guard lock(mutex_);
     turn.launch = std::move(launch);
+    if (stops_) tell(turn, kernels::NextTurn::kNone);
     return turn.launch != nullptr;
   }
   static void tell(const Turn& turn, kernels::NextTurn next) {
@@ -133,7 +139,8 @@ class GridServant final : public Servant {
       suit_blocks(params.busy_most);
       begun = begins = begin(*next_, idle_ns);
     }
-    tell(*now_, begins ? kernels::NextTurn::kLaunched : kernels::NextTurn::kNone);
+    const std::lock_guard lock(mutex_);
+    tell(*now_, begins && !stops_ ? kernels::NextTurn::kLaunched : kernels::NextTurn::kNone);
     return begun;
   }
 
@@ -162,6 +169,7 @@ class GridServant final : public Servant {
   uint32_t number_ = 0;  // of the last turn that was begun
   uint32_t blocks_ = 1;
   std::mutex mutex_;  // of the turns' launches, and which is which, where another thread asks
+  bool stops_ = false;
 };
 
 }  // namespace

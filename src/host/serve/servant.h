@@ -30,7 +30,7 @@ class Servant {
  public:
   virtual ~Servant() = default;
   enum class End {
-    kRest,    // the server ends, or nothing has come for `idle_ns`
+    kRest,    // nothing has come for `idle_ns`
     kTurn,    // it is to go on
     kFailed,  // the backend runs nothing
   };
@@ -41,6 +41,8 @@ class Servant {
   /// What the turn that is under way was begun for has changed: the next one is to begin soon. From
   /// any thread.
   virtual void end_turn() {}
+  /// The server ends: so do all turns. From any thread.
+  virtual void stop() {}
 };
 
 /// A warp, where the backend's warps are threads of this process.
