@@ -26,7 +26,10 @@ if(PROJECT_IS_TOP_LEVEL)
     string(APPEND CMAKE_CUDA_FLAGS_RELEASE " -lineinfo")
   endif()
   if(GOFS_FAST_BUILD)
-    set(CMAKE_CUDA_FLAGS_RELEASE "-O1 -Ofc=max")
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O1")
+    set(fast_compile $<TARGET_PROPERTY:GOFS_FAST_COMPILE>)  # of a target; max where it says nothing
+    add_compile_options(
+      $<$<COMPILE_LANGUAGE:CUDA>:-Ofc=$<IF:$<STREQUAL:${fast_compile},>,max,${fast_compile}>>)
   endif()
   # What each sanitizer costs least with, compiling and running together: to optimise what ASan and
   # UBSan add takes four times as long as the rest of compiling.

@@ -32,6 +32,7 @@
 #include "base_image.h"
 #include "fuzz_volume.h"
 #include "mutator.h"
+#include "testing/repetitions.hpp"
 
 // Of the sanitizers, where there are any.
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
@@ -40,14 +41,14 @@ namespace gofs::fuzz {
 namespace {
 
 struct Options {
-  uint64_t count = 500;  // random programs for each base image
+  uint64_t count = testing::repetitions(500, 200);  // random programs for each base image
   uint64_t first = 0;
   uint64_t seed = 1;
   uint32_t width = 1;
-  uint32_t sweep_step = 480;  // every so many of the single fields
-  bool asked = false;         // for a number of programs: nothing else is run
-  std::string base;           // empty: all
-  std::string program;        // hexadecimal
+  uint32_t sweep_step = testing::repetitions(480, 1440);  // every so many of the single fields
+  bool asked = false;   // for a number of programs: nothing else is run
+  std::string base;     // empty: all
+  std::string program;  // hexadecimal
   std::string save;
 };
 Options options;
@@ -270,7 +271,7 @@ uint64_t seed_of(Base base, uint64_t number) {
   return mixer.next() + number * 0x9E3779B97F4A7C15ull;
 }
 
-class MutateTest : public testing::TestWithParam<Base> {
+class MutateTest : public ::testing::TestWithParam<Base> {
  protected:
   void SetUp() override {
     if (!options.base.empty() && options.base != base_name(GetParam())) GTEST_SKIP() << "not asked";
@@ -282,9 +283,9 @@ class MutateTest : public testing::TestWithParam<Base> {
 };
 
 INSTANTIATE_TEST_SUITE_P(bases, MutateTest,
-                         testing::Values(Base::kPlain, Base::kExtra, Base::kMoved, Base::kTools,
-                                         Base::kToolsExtra),
-                         [](const testing::TestParamInfo<Base>& base) {
+                         ::testing::Values(Base::kPlain, Base::kExtra, Base::kMoved, Base::kTools,
+                                           Base::kToolsExtra),
+                         [](const ::testing::TestParamInfo<Base>& base) {
                            std::string name = base_name(base.param);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
@@ -327,7 +328,7 @@ TEST_P(MutateTest, mutated_images_are_survived) {
   }
   bench.print();
   bench.check_unchanged();
-  if (options.count < 500) return;
+  if (options.count < 200) return;
   // Else we would be testing something else than we think.
   const Tally& tally = bench.tally();
   EXPECT_GT(tally.mounted, tally.images / 2);
