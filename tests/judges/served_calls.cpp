@@ -36,7 +36,10 @@ struct ServedCalls::Parts {
     const auto run = [this](const kernels::Body& body, const kernels::Grid& grid, void* params) {
       return backend->run(body, grid, params);
     };
-    return {"the session", &fs, backend.get(), run};
+    const auto begin = [this](const kernels::Body& body, const kernels::Grid& grid, void* params) {
+      return backend->begin_apart(body, grid, params);
+    };
+    return {"the session", &fs, backend.get(), run, begin};
   }
 
   host::ChannelClient& channel_of(const vfs::Credentials& who) {
