@@ -79,6 +79,7 @@ struct ChannelServer::Client {
   bool leaves = false;       // no call of it is begun any more
   bool has_let_go = false;   // it has hung up by itself, and waits for no answer there
   bool gone = false;         // nothing is left of it but its memory, which a turn may still look at
+  uint32_t looked_at_by = 0;  // if so: the last of those turns
 
   /// What of the ring the host reaches, or null.
   serve::RingHead* head() const {
@@ -289,6 +290,11 @@ void ChannelServer::write_ring(const RingMemory& ring, const serve::RingHead& he
   }
 }
 
+/// Whether a look that has begun before its client was gone may not be over.
+bool ChannelServer::is_looked_at(const Client& client) const {
+  return static_cast<int32_t>(servants_.front()->turns_ended() - client.looked_at_by) < 0;
+}
+
 /// A channel that is free; or one whose client has gone, and whose ring another of the same user
 /// may have: while turns keep their place no memory is let go. By the holder of the mutex.
 std::optional<uint32_t> ChannelServer::place_for(const Joining& who) const {
@@ -297,7 +303,8 @@ std::optional<uint32_t> ChannelServer::place_for(const Joining& who) const {
     const Client* const there = clients_[i].get();
     if (there == nullptr) {
       if (!free) free = i;
-    } else if (there->gone && there->has_let_go && there->for_kernels == who.for_kernels &&
+    } else if (there->gone && there->has_let_go && !is_looked_at(*there) &&
+               there->for_kernels == who.for_kernels &&
                are_the_same(there->caller.credentials, who.credentials)) {
       return i;
     }
@@ -413,6 +420,7 @@ void ChannelServer::retire(uint32_t number) {
   bells_.remove(client.bell);  // which the client may keep, and ring
   if (client.for_kernels) for_kernels_.fetch_sub(1, std::memory_order_relaxed);
   client.gone = true;
+  client.looked_at_by = servants_.empty() ? 0 : servants_.front()->turns_begun();
   if (!in_turn_) {
     let_go(number);
   } else if (turn_keeps_place_ && !is_for_kernels()) {

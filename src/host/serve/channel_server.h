@@ -114,6 +114,7 @@ class ChannelServer {
   bool is_for_kernels() const { return for_kernels_.load(std::memory_order_relaxed) != 0; }
   RingMemory make_ring(uint64_t bytes, bool for_kernels);
   void write_ring(const RingMemory& ring, const serve::RingHead& head);
+  bool is_looked_at(const Client& client) const;
   std::optional<uint32_t> place_for(const Joining& who) const;
   Expected<uint32_t> add_client(const Joining& who,
                                 const std::function<void(const Client&)>& hand_out);

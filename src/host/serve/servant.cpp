@@ -2,6 +2,7 @@
 #include "host/serve/servant.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <mutex>
@@ -72,6 +73,7 @@ class GridServant final : public Servant {
     now_->launch.reset();
     if (!ran) return End::kFailed;
     const kernels::ServeTurnParams& ended = now_->params[0];
+    ended_ = ended.turn.number;
     if (next_->launch != nullptr) {
       std::swap(now_, next_);
       return End::kTurn;
@@ -80,6 +82,8 @@ class GridServant final : public Servant {
     return ended.rests != 0 ? End::kRest : End::kTurn;
   }
   bool is_at_work() const override { return now_->launch != nullptr; }
+  uint32_t turns_begun() const override { return begun_; }
+  uint32_t turns_ended() const override { return ended_; }
   void end_turn() override {
     const std::lock_guard lock(mutex_);
     if (now_->launch != nullptr) tell(*now_, kernels::NextTurn::kNone);
@@ -87,7 +91,9 @@ class GridServant final : public Servant {
   void stop() override {
     const std::lock_guard lock(mutex_);
     stops_ = true;
-    for (const Turn& turn : turns_) tell(turn, kernels::NextTurn::kNone);
+    for (const Turn& turn : turns_) {
+      if (turn.launch != nullptr) tell(turn, kernels::NextTurn::kNone);
+    }
   }
 
  private:
@@ -107,7 +113,7 @@ class GridServant final : public Servant {
     turn.params[0].turn = {.server = server_,
                            .grid = grid_.data(),
                            .rooms = turn.rooms.data(),
-                           .number = ++number_,
+                           .number = ++begun_,
                            .keeps_place = keeps_place,
                            .idle_ns = keeps_place ? kNever : idle_ns,
                            .turn_ns = kTurnNs,
@@ -166,7 +172,8 @@ class GridServant final : public Servant {
   Turn turns_[2];
   Turn* now_ = &turns_[0];
   Turn* next_ = &turns_[1];
-  uint32_t number_ = 0;  // of the last turn that was begun
+  std::atomic<uint32_t> begun_{0};  // turns_begun()
+  std::atomic<uint32_t> ended_{0};  // turns_ended()
   uint32_t blocks_ = 1;
   std::mutex mutex_;  // of the turns' launches, and which is which, where another thread asks
   bool stops_ = false;

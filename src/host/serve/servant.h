@@ -38,6 +38,10 @@ class Servant {
   virtual End serve(uint64_t idle_ns) = 0;
   /// Whether its warps look at the memory of clients while no thread is in serve().
   virtual bool is_at_work() const { return false; }
+  /// Its turns have numbers from 1 on: the last one that was begun; and those up to which number
+  /// have ended, all of them. From any thread.
+  virtual uint32_t turns_begun() const { return 0; }
+  virtual uint32_t turns_ended() const { return 0; }
   /// What the turn that is under way was begun for has changed: the next one is to begin soon. From
   /// any thread.
   virtual void end_turn() {}
