@@ -4,8 +4,6 @@
 // begun.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -13,12 +11,14 @@
 
 #include "kernels/channel.h"
 #include "kernels/serve.h"
+#include "testing/comes_true.hpp"
 #include "testing/crowd.hpp"
 
 namespace gofs::kernels {
 namespace {
 
 using simt::Warp;
+using testing::comes_true;
 using testing::run_alone;
 using testing::run_crowd;
 
@@ -85,14 +85,6 @@ class ServeTurnTest : public ::testing::TestWithParam<uint32_t> {
   }
   static void tell(Turn& turn, NextTurn next) {
     simt::store_system_relaxed(turn.params.next, next);
-  }
-  static bool comes_true(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-    return true;
   }
   static bool asks(Turn& turn) {
     return comes_true([&] { return simt::load_system_acquire(turn.params.wants_next) != 0; });

@@ -24,20 +24,12 @@
 #include "host/serve/control.h"
 #include "host/serve/socket.h"
 #include "ssd/descriptor.h"
+#include "testing/comes_true.hpp"
 
 namespace gofs::daemon_test {
 
 using std::chrono::milliseconds;
-
-/// Whether `condition` comes true, within a time that nothing here takes.
-inline bool comes_true(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
-  return true;
-}
+using testing::comes_true;
 
 class Daemon {
  public:

@@ -8,12 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <tuple>
 
 #include "host/serve/control_desk.h"
@@ -21,6 +18,7 @@
 #include "host/serve/served_volume_for_test.h"
 #include "host/serve/socket_server.h"
 #include "serve/kernel_data.h"
+#include "testing/comes_true.hpp"
 #include "testing/teams.hpp"
 
 namespace gofs::host {
@@ -28,6 +26,7 @@ namespace gofs::host {
 using request::Verb;
 using serve::KernelCall;
 using serve::KernelChannel;
+using testing::comes_true;
 
 /// A server of threads of the host, whose channels lie in memory of the host, or one of a grid of
 /// warps as a GPU has it.
@@ -74,15 +73,6 @@ class KernelChannelTest : public ServedVolumeTest,
     channels_.reset();
   }
   uint32_t lanes() const { return std::get<1>(GetParam()); }
-
-  static bool comes_true(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
 
   /// A program with kernels.
   struct Program {

@@ -34,6 +34,7 @@
 #include "host/serve/serve_bodies.h"
 #include "host/serve/served_volume_for_test.h"
 #include "host/serve/socket_server.h"
+#include "testing/comes_true.hpp"
 
 extern char** environ;
 
@@ -42,6 +43,7 @@ namespace {
 
 using request::Verb;
 using std::chrono::milliseconds;
+using testing::comes_true;
 
 constexpr const char* kForEver = "1000000000";
 
@@ -111,15 +113,6 @@ class SocketTest : public ServedVolumeTest {
       return std::any_of(status.clients.begin(), status.clients.end(),
                          [](const ClientStatus& client) { return client.calls != 0; });
     });
-  }
-  /// Whether it does, within a time that nothing here takes: milliseconds are enough.
-  static bool comes_true(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-    return true;
   }
   int error_of_attaching(milliseconds timeout = kGreetingTimeout) {
     try {
