@@ -35,10 +35,14 @@ constexpr uint32_t kWarpsOfBlock = 4;
 enum class Kind { kAccess, kRead, kWrite };
 struct Row {
   Kind kind;
+  bool registered;  // the memory that is read into, or written from
   const char* name;
 };
-constexpr Row kRows[] = {
-    {Kind::kAccess, "access"}, {Kind::kRead, "pread 4 KiB"}, {Kind::kWrite, "pwrite 4 KiB"}};
+constexpr Row kRows[] = {{Kind::kAccess, false, "access"},
+                         {Kind::kRead, false, "pread 4 KiB"},
+                         {Kind::kRead, true, "pread, registered"},
+                         {Kind::kWrite, false, "pwrite 4 KiB"},
+                         {Kind::kWrite, true, "pwrite, registered"}};
 
 void take(cudaError_t result) {
   if (result != cudaSuccess) fail(cudaGetErrorString(result));
@@ -102,16 +106,20 @@ class Calls {
     for (uint64_t at = 0; at < kFileBytes; at += bytes.size()) {
       take(volume_.pwrite(fd_, bytes.data(), bytes.size(), at));
     }
-    take(cudaMalloc(&buffers_, warps_most * kCallBytes));
+    buffer_bytes_ = warps_most * kCallBytes;
+    take(cudaMalloc(&buffers_, buffer_bytes_));
     take(cudaMallocHost(&done_, warps_most * sizeof(Done)));
   }
 
   void show(const Row& row, uint32_t warps, double seconds) {
+    gofs::BufferHandle registered;
+    if (row.registered) registered = take(volume_.register_buffer(buffers_, buffer_bytes_));
     const uint32_t of_block = warps % kWarpsOfBlock == 0 ? kWarpsOfBlock : 1;
     call_kernel<<<warps / of_block, 32 * of_block>>>(
         volume_.device(), fd_, row.kind, static_cast<uint64_t>(1e9 * seconds), buffers_, done_);
     take(cudaGetLastError());
     take(cudaDeviceSynchronize());
+    if (row.registered) take(volume_.unregister_buffer(registered));
     uint64_t calls = 0;
     uint64_t ns = 0;
     double rate = 0;
@@ -123,7 +131,7 @@ class Calls {
       ns += done.ns;
       rate += 1e9 * static_cast<double>(done.calls) / static_cast<double>(done.ns);
     }
-    std::printf("%-14s %8u %10.2f us %10.0f/s\n", row.name, warps,
+    std::printf("%-18s %8u %10.2f us %10.0f/s\n", row.name, warps,
                 1e-3 * static_cast<double>(ns) / static_cast<double>(calls), rate);
     std::fflush(stdout);
   }
@@ -137,6 +145,7 @@ class Calls {
   Volume& volume_;
   int fd_ = -1;
   uint8_t* buffers_ = nullptr;
+  uint64_t buffer_bytes_ = 0;
   Done* done_ = nullptr;
 };
 
@@ -175,7 +184,7 @@ int main(int count, char** words) {
                       ? take(Volume::attach(words[1]))
                       : take(Volume::mount(words[1], {.backend = "cuda", .read_only = false}));
   Calls calls(volume, *std::max_element(warps.begin(), warps.end()));
-  std::printf("%-14s %8s %13s %12s\n", "call", "warps", "one call", "together");
+  std::printf("%-18s %8s %13s %12s\n", "call", "warps", "one call", "together");
   for (const Row& row : kRows) {
     for (const uint32_t one : warps) calls.show(row, one, seconds);
   }

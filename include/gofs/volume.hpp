@@ -443,7 +443,11 @@ class GOFS_API Volume {
   /// is this where the SSD cannot reach it: memory of the host at multiples of 4 KiB can be, but
   /// for what cudaHostAlloc gave; memory of a GPU at multiples of 64 KiB where the volume has its
   /// queues there (queues=gpu&data=gpu), and the program must not free it before. The first 255 of
-  /// a mount. EINVAL for no bytes; EEXIST where a part of them is registered.
+  /// a mount. A server on the same GPU moves data there directly, for kernels and read_ranges(),
+  /// where one allocation of cudaMalloc has all of it, or one that was mapped to be shared (a POSIX
+  /// descriptor), and the program's user is the server's or root; the first 63, and other data is
+  /// copied. A program that does not unregister it before it is freed keeps the memory taken.
+  /// EINVAL for no bytes; EEXIST where a part of them is registered.
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
   /// No call may use the buffer any more. EINVAL where it is not registered.
   Expected<void> unregister_buffer(BufferHandle buffer);

@@ -16,6 +16,8 @@
 namespace gofs::cli {
 namespace {
 
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
 void print_json(const host::ServerStatus& status) {
   nlohmann::ordered_json clients = nlohmann::ordered_json::array();
   for (const host::ClientStatus& client : status.clients) {
@@ -24,7 +26,8 @@ void print_json(const host::ServerStatus& status) {
                        {"uid", client.uid},
                        {"gid", client.gid},
                        {"calls", client.calls},
-                       {"leaving", client.leaving}});
+                       {"leaving", client.leaving},
+                       {"registered_bytes", client.window_bytes}});
   }
   const nlohmann::ordered_json object = {
       {"volume", is_utf8(status.volume) ? status.volume : escaped(status.volume)},
@@ -41,8 +44,13 @@ void print_table(const host::ServerStatus& status) {
                     status.draining ? ", takes no more clients" : ""));
   print(fmt::format("{:<8} {}\n", "clients", status.clients.size()));
   for (const host::ClientStatus& client : status.clients) {
-    print(fmt::format("  process {:>7}, uid {:>5}, gid {:>5}: {} calls{}\n", client.pid, client.uid,
-                      client.gid, client.calls, client.leaving ? ", has gone" : ""));
+    const std::string registered =
+        client.window_bytes == 0
+            ? std::string()
+            : fmt::format(", {} MiB registered", simt::divide_up(client.window_bytes, kMiB));
+    print(fmt::format("  process {:>7}, uid {:>5}, gid {:>5}: {} calls{}{}\n", client.pid,
+                      client.uid, client.gid, client.calls, registered,
+                      client.leaving ? ", has gone" : ""));
   }
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/buffer_reach.h"
 
-#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <string>
 
-#include "gpu/driver_function.h"
+#include "gpu/allocation.h"
 
 namespace gofs::gpu {
 
@@ -23,19 +22,6 @@ bool reaches(int device, const void* byte, bool& is_device_memory, std::string& 
     return false;
   }
   return attributes.type != cudaMemoryTypeUnregistered && attributes.devicePointer == byte;
-}
-
-/// The allocation that an address of a GPU is in.
-bool allocation_of(const void* address, const uint8_t*& begin, size_t& bytes) {
-  using GetAddressRange = CUresult (*)(CUdeviceptr*, size_t*, CUdeviceptr);
-  static const auto get_range = find_driver_function<GetAddressRange>("cuMemGetAddressRange", 3020);
-  CUdeviceptr base = 0;
-  if (get_range == nullptr ||
-      get_range(&base, &bytes, reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS) {
-    return false;
-  }
-  begin = reinterpret_cast<const uint8_t*>(base);
-  return true;
 }
 
 }  // namespace

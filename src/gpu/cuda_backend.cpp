@@ -16,6 +16,7 @@
 #include "gpu/cuda_media.h"
 #include "gpu/cuda_memory.h"
 #include "gpu/device_source.h"
+#include "gpu/foreign_memory.h"
 #include "gpu/own_calls.h"
 #include "gpu/shared_warp_memory.h"
 #include "ssd/system_failure.h"
@@ -135,6 +136,9 @@ class CudaBackend final : public kernels::Backend {
                                                                uint64_t bytes) override {
     return map_gpu_memory(device_, std::move(descriptor), bytes);
   }
+  std::unique_ptr<kernels::WarpMemory> reach_foreign(kernels::ForeignMemory memory) override {
+    return reach_foreign_memory(device_, std::move(memory), foreign_closes_);
+  }
 
   std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
                                                    std::string& error) override {
@@ -218,6 +222,7 @@ class CudaBackend final : public kernels::Backend {
       if (backend_.launches_.remove()) {
         backend_.memory_.free_late();
         backend_.shared_memory_.free_late();
+        backend_.foreign_closes_.free_all();
       }
       return ended_ == cudaSuccess || backend_.fails(ended_, kKernel);
     }
@@ -325,6 +330,7 @@ class CudaBackend final : public kernels::Backend {
   LaunchCount launches_;
   DeviceMemorySpace memory_{health_, launches_};
   PinnedMemorySpace shared_memory_{health_, launches_};
+  LateFrees foreign_closes_{launches_, close_foreign_memory};
 
   mutable std::mutex mutex_;
   std::vector<Lane> free_lanes_;

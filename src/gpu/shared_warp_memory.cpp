@@ -24,6 +24,7 @@ struct VirtualMemory {
   decltype(&cuMemCreate) create;
   decltype(&cuMemExportToShareableHandle) to_descriptor;
   decltype(&cuMemImportFromShareableHandle) from_descriptor;
+  decltype(&cuMemGetAllocationPropertiesFromHandle) get_properties;
   decltype(&cuMemAddressReserve) reserve;
   decltype(&cuMemMap) map;
   decltype(&cuMemSetAccess) set_access;
@@ -33,9 +34,9 @@ struct VirtualMemory {
 
   bool is_there() const {
     return get_attribute != nullptr && get_granularity != nullptr && create != nullptr &&
-           to_descriptor != nullptr && from_descriptor != nullptr && reserve != nullptr &&
-           map != nullptr && set_access != nullptr && unmap != nullptr && release != nullptr &&
-           free != nullptr;
+           to_descriptor != nullptr && from_descriptor != nullptr && get_properties != nullptr &&
+           reserve != nullptr && map != nullptr && set_access != nullptr && unmap != nullptr &&
+           release != nullptr && free != nullptr;
   }
 };
 
@@ -52,6 +53,7 @@ const VirtualMemory& driver() {
     find(all.create, "cuMemCreate");
     find(all.to_descriptor, "cuMemExportToShareableHandle");
     find(all.from_descriptor, "cuMemImportFromShareableHandle");
+    find(all.get_properties, "cuMemGetAllocationPropertiesFromHandle");
     find(all.reserve, "cuMemAddressReserve");
     find(all.map, "cuMemMap");
     find(all.set_access, "cuMemSetAccess");
@@ -157,13 +159,29 @@ std::unique_ptr<kernels::SharedWarpMemory> share_gpu_memory(int device, uint64_t
 
 std::unique_ptr<kernels::SharedWarpMemory> map_gpu_memory(int device, ssd::Descriptor descriptor,
                                                           uint64_t bytes) {
+  {
+    const OwnCalls own;
+    require_mps(device);
+  }
+  return import_gpu_memory(device, std::move(descriptor), bytes);
+}
+
+std::unique_ptr<kernels::SharedWarpMemory> import_gpu_memory(int device, ssd::Descriptor descriptor,
+                                                             uint64_t bytes) {
   const OwnCalls own;
-  require_mps(device);
   const uint64_t whole = simt::align_up(bytes, granularity_of(device));
   CUmemGenericAllocationHandle handle = 0;
   void* const file = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor.get()));
   check(driver().from_descriptor(&handle, file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
         "cuMemImportFromShareableHandle");
+  CUmemAllocationProp memory{};
+  const CUresult known = driver().get_properties(&memory, handle);
+  if (known != CUDA_SUCCESS || memory.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      memory.location.id != device) {
+    driver().release(handle);
+    check(known, "cuMemGetAllocationPropertiesFromHandle");
+    ssd::fail_with(EXDEV, "it is memory of another GPU");
+  }
   auto shared = std::make_unique<SharedGpuMemory>(std::move(descriptor), whole);
   shared->map(device, handle);
   return shared;

@@ -19,4 +19,8 @@ std::unique_ptr<kernels::SharedWarpMemory> share_gpu_memory(int device, uint64_t
 std::unique_ptr<kernels::SharedWarpMemory> map_gpu_memory(int device, ssd::Descriptor descriptor,
                                                           uint64_t bytes);
 
+/// The same of memory in which kernels of two processes do not wait for each other.
+std::unique_ptr<kernels::SharedWarpMemory> import_gpu_memory(int device, ssd::Descriptor descriptor,
+                                                             uint64_t bytes);
+
 }  // namespace gofs::gpu

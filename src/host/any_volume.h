@@ -53,6 +53,13 @@ class AnyVolume {
     for (size_t i = 0; i < requests.size(); ++i) answers[i] = call(requests[i]);
   }
 
+  /// Whether calls move bytes there that threads of the host do not reach (CallRequest::in_place).
+  virtual bool reaches(const void* memory, uint64_t bytes) {
+    (void)memory;
+    (void)bytes;
+    return false;
+  }
+
   /// Reads into memory of the host by calls. Bytes, fewer than all only where the file ends; or a
   /// negative errno, or kNotRun.
   int64_t read_range(const IoRange& range);

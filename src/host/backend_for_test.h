@@ -50,6 +50,20 @@ class BackendForTest : public kernels::Backend {
                                                                uint64_t) override {
     return std::make_unique<Shared>(SharedMemory::map(std::move(descriptor)));
   }
+  std::unique_ptr<kernels::WarpMemory> reach_foreign(kernels::ForeignMemory memory) override {
+    if (!memory.descriptor.is_open()) ssd::fail_with(ENOTSUP, "no CUDA opens a handle here");
+    struct Foreign final : Shared {
+      Foreign(SharedMemory its, std::atomic<int>& how_many)
+          : Shared(std::move(its)), count(how_many) {
+        ++count;
+      }
+      ~Foreign() override { --count; }
+      std::atomic<int>& count;
+    };
+    return std::make_unique<Foreign>(SharedMemory::map(std::move(memory.descriptor)), foreign_);
+  }
+  /// Memory of other processes that it reaches.
+  int foreign() const { return foreign_; }
   std::unique_ptr<kernels::LoadedMedia> load_media(const kernels::MediaRequest& request,
                                                    std::string& error) override {
     return cpu_->load_media(request, error);
@@ -85,7 +99,7 @@ class BackendForTest : public kernels::Backend {
     std::atomic<bool> over_{false};
     std::thread thread_;  // the last: it uses the above
   };
-  class Shared final : public kernels::SharedWarpMemory {
+  class Shared : public kernels::SharedWarpMemory {
    public:
     explicit Shared(SharedMemory memory) : memory_(std::move(memory)) {}
     uint8_t* data() const override { return memory_.data(); }
@@ -99,6 +113,7 @@ class BackendForTest : public kernels::Backend {
   simt::HostMemorySpace memory_;
   const std::unique_ptr<kernels::Backend> cpu_;
   std::atomic<int> reached_{0};
+  std::atomic<int> foreign_{0};
 };
 
 struct VolumeForTest {

@@ -27,6 +27,12 @@ struct Driver {
   int (*copy)(uintptr_t to, uintptr_t from, size_t bytes, CUstream_st*) = nullptr;
   int (*synchronize)(CUstream_st*) = nullptr;
   int (*is_capturing)(CUstream_st*, int* status) = nullptr;
+  int (*address_range)(uintptr_t* begin, size_t* bytes, uintptr_t address) = nullptr;
+  int (*ipc_handle)(void* handle, uintptr_t begin) = nullptr;
+  int (*retain_allocation)(unsigned long long* allocation, void* address) = nullptr;
+  int (*to_descriptor)(void* descriptor, unsigned long long allocation, int type,
+                       unsigned long long flags) = nullptr;
+  int (*release_allocation)(unsigned long long allocation) = nullptr;
 };
 constexpr int kContextOfPointer = 1;
 constexpr int kTypeOfMemory = 2;
@@ -34,6 +40,8 @@ constexpr int kIsManaged = 8;
 constexpr int kDeviceOfPointer = 9;
 constexpr unsigned int kDeviceMemory = 2;
 constexpr int kNoCapture = 0;
+constexpr int kPosixDescriptor = 1;
+constexpr size_t kIpcHandleBytes = 64;
 
 template <typename Function>
 bool find(void* library, const char* name, Function& function) {
@@ -54,7 +62,12 @@ const Driver* load_driver() {
       find(library, "cuCtxPopCurrent_v2", driver.pop_context) &&
       find(library, "cuMemcpyAsync", driver.copy) &&
       find(library, "cuStreamSynchronize", driver.synchronize) &&
-      find(library, "cuStreamIsCapturing", driver.is_capturing);
+      find(library, "cuStreamIsCapturing", driver.is_capturing) &&
+      find(library, "cuMemGetAddressRange_v2", driver.address_range) &&
+      find(library, "cuIpcGetMemHandle", driver.ipc_handle) &&
+      find(library, "cuMemRetainAllocationHandle", driver.retain_allocation) &&
+      find(library, "cuMemExportToShareableHandle", driver.to_descriptor) &&
+      find(library, "cuMemRelease", driver.release_allocation);
   return is_whole ? &driver : nullptr;
 }
 
@@ -98,6 +111,16 @@ bool in_context(CUctx_st* context, Call call) {
   return is_made;
 }
 
+/// Of memory that was mapped, where it was made to be shared; else none is open.
+ssd::Descriptor descriptor_of(const Driver& driver, uintptr_t begin) {
+  unsigned long long allocation = 0;
+  if (driver.retain_allocation(&allocation, reinterpret_cast<void*>(begin)) != 0) return {};
+  int descriptor = -1;
+  const int error = driver.to_descriptor(&descriptor, allocation, kPosixDescriptor, 0);
+  (void)driver.release_allocation(allocation);
+  return error == 0 ? ssd::Descriptor(descriptor) : ssd::Descriptor();
+}
+
 }  // namespace
 
 std::optional<GpuMemory> GpuMemory::at(const void* memory) {
@@ -132,6 +155,25 @@ bool GpuMemory::is_captured(CUstream_st* stream) const {
   const bool is_known = in_context(
       context_, [&](const Driver& driver) { return driver.is_capturing(stream, &status); });
   return is_known && status != kNoCapture;
+}
+
+std::optional<NamedGpuMemory> GpuMemory::name(const void* memory, uint64_t bytes) const {
+  NamedGpuMemory named;
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const bool is_named = in_context(context_, [&](const Driver& driver) {
+    uintptr_t begin = 0;
+    size_t whole = 0;
+    const int error = driver.address_range(&begin, &whole, address);
+    if (error != 0) return error;
+    named.bytes = whole;
+    named.offset = address - begin;
+    named.descriptor = descriptor_of(driver, begin);
+    if (named.descriptor.is_open()) return 0;
+    named.handle.resize(kIpcHandleBytes);
+    return driver.ipc_handle(named.handle.data(), begin);
+  });
+  if (!is_named || bytes > named.bytes - named.offset) return std::nullopt;
+  return named;
 }
 
 }  // namespace host

@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory of a GPU that the program gives to a volume which is not on that GPU: mounted on the CPU,
-// or by another process. It is copied, by the driver that the program has loaded; nothing of CUDA
-// is linked for it.
+// or by another process. It is copied, or the other process is given a name of it, by the driver
+// that the program has loaded; nothing of CUDA is linked for it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
+
+#include "ssd/descriptor.h"
 
 struct CUctx_st;
 struct CUstream_st;
 
 namespace gofs::host {
+
+/// An allocation of a GPU's memory, as it is named to other processes (kernels::ForeignMemory), and
+/// where in it a buffer begins.
+struct NamedGpuMemory {
+  std::string handle;
+  ssd::Descriptor descriptor;
+  uint64_t bytes;
+  uint64_t offset;
+};
 
 class GpuMemory {
  public:
@@ -27,6 +39,10 @@ class GpuMemory {
   bool settle(CUstream_st* stream) const;
   /// Whether what comes into the stream becomes part of a graph, and is not run.
   bool is_captured(CUstream_st* stream) const;
+
+  /// What names the allocation that has all of `bytes` at `memory`, which at() was asked about.
+  /// None: it is several, or the driver makes no name for it.
+  std::optional<NamedGpuMemory> name(const void* memory, uint64_t bytes) const;
 
   /// Whether it belongs to the same GPU.
   bool operator==(const GpuMemory& other) const = default;

@@ -26,8 +26,11 @@ constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
 struct Moving {
   const IoRange* range;
   std::optional<GpuMemory> gpu{};  // whose memory it is
+  bool in_place = false;           // if so: calls reach it
   uint64_t moved = 0;
   std::optional<int64_t> result{};  // once it has ended
+
+  bool is_staged() const { return gpu && !in_place; }
 };
 
 CallRequest call_of(bool writes, const IoRange& range, uint64_t at, uint64_t bytes, void* memory) {
@@ -85,7 +88,7 @@ class RangeCalls {
     uint64_t at = moving.moved;
     do {
       uint64_t bytes = std::min(part_bytes_, whole - at);
-      if (moving.gpu) bytes = std::min(bytes, kStagingBytes - staged_bytes_);
+      if (moving.is_staged()) bytes = std::min(bytes, kStagingBytes - staged_bytes_);
       if (bytes == 0 && whole != 0) return;
       add_part(moving, at, bytes);
       at += bytes;
@@ -95,7 +98,7 @@ class RangeCalls {
   void add_part(Moving& moving, uint64_t at, uint64_t bytes) {
     auto* const memory = static_cast<uint8_t*>(moving.range->memory) + at;
     uint8_t* reached = memory;
-    if (moving.gpu) {
+    if (moving.is_staged()) {
       if (staging_ == nullptr) staging_ = std::make_unique_for_overwrite<uint8_t[]>(kStagingBytes);
       reached = staging_.get() + staged_bytes_;
       staged_bytes_ += bytes;
@@ -103,6 +106,7 @@ class RangeCalls {
     }
     parts_[count_] = {&moving, memory};
     requests_[count_] = call_of(writes_, *moving.range, at, bytes, reached);
+    requests_[count_].in_place = moving.in_place;
     ++count_;
   }
 
@@ -117,12 +121,16 @@ class RangeCalls {
   /// Whether what follows in the range's memory was moved by the next call.
   bool take_answer(size_t i) {
     Moving& moving = *parts_[i].of;
+    if (answers_[i].result == -EFAULT && requests_[i].in_place) {
+      moving.in_place = false;  // it is reached no longer: another server has come
+      return false;
+    }
     if (answers_[i].result < 0) {
       moving.result = answers_[i].result;
       return false;
     }
     const auto bytes = static_cast<uint64_t>(answers_[i].result);
-    if (moving.gpu && !writes_) copy(moving, parts_[i].memory, requests_[i].buffer, bytes);
+    if (moving.is_staged() && !writes_) copy(moving, parts_[i].memory, requests_[i].buffer, bytes);
     moving.moved += bytes;
     if (bytes == 0 || moving.moved == moving.range->bytes) {
       moving.result = static_cast<int64_t>(moving.moved);
@@ -139,13 +147,13 @@ class RangeCalls {
   bool settle_copies() {
     const GpuMemory* last = nullptr;
     for (const Part& part : std::span(parts_).first(count_)) {
-      if (!part.of->gpu || (last != nullptr && *last == *part.of->gpu)) continue;
+      if (!part.of->is_staged() || (last != nullptr && *last == *part.of->gpu)) continue;
       last = &*part.of->gpu;
       copies_made_ = last->settle(stream_) && copies_made_;
     }
     if (std::exchange(copies_made_, true)) return true;
     for (const Part& part : std::span(parts_).first(count_)) {
-      if (part.of->gpu) part.of->result = -EFAULT;
+      if (part.of->is_staged()) part.of->result = -EFAULT;
     }
     return false;
   }
@@ -187,6 +195,10 @@ std::vector<int64_t> AnyVolume::move_ranges(bool writes, std::span<const IoRange
     if (range.bytes != 0) one.gpu = GpuMemory::at(range.memory);
     if (one.gpu && one.gpu->is_captured(stream)) one.result = -EOPNOTSUPP;
     if (!one.gpu && !writes) one.result = read_long_range(range);
+    // What is in the stream comes first.
+    if (one.gpu && !one.result && reaches(range.memory, range.bytes)) {
+      one.in_place = one.gpu->settle(stream);
+    }
   }
   RangeCalls(*this, writes, stream).move(moving);
   std::vector<int64_t> results;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -30,6 +31,7 @@ class RegisteredBuffers {
     }
     map();
     buffers_.push_back({next_id_, begin, begin + bytes});
+    added_.fetch_add(1, std::memory_order_release);
     return BufferHandle{next_id_++};
   }
   /// Calls `unmap(memory)`, and it is no longer. EINVAL.
@@ -44,16 +46,23 @@ class RegisteredBuffers {
     return {};
   }
 
- private:
   struct Buffer {
     uint64_t id;
     uintptr_t begin;
     uintptr_t end;
   };
+  std::vector<Buffer> all() const {
+    const std::lock_guard lock(mutex_);
+    return buffers_;
+  }
+  /// How many there have been.
+  uint64_t added() const { return added_.load(std::memory_order_acquire); }
 
-  std::mutex mutex_;
+ private:
+  mutable std::mutex mutex_;
   std::vector<Buffer> buffers_;
   uint64_t next_id_ = 1;
+  std::atomic<uint64_t> added_{0};
 };
 
 }  // namespace gofs::host

@@ -74,13 +74,24 @@ struct MediaRequest {
 
 /// Memory of a GPU that warps of several processes reach, each by an address of its own; freed when
 /// the last of them has let it go.
-class SharedWarpMemory {
+class WarpMemory {
  public:
-  virtual ~SharedWarpMemory() = default;
+  virtual ~WarpMemory() = default;
   virtual uint8_t* data() const = 0;  // for the warps of this process
   virtual uint64_t bytes() const = 0;
-  /// To be handed to another process.
+};
+
+/// The same, to be handed to another process.
+class SharedWarpMemory : public WarpMemory {
+ public:
   virtual const ssd::Descriptor& descriptor() const = 0;
+};
+
+/// Memory that another process has for kernels of its own, as that process names it.
+struct ForeignMemory {
+  std::string handle;          // a cudaIpcMemHandle_t, of memory that cudaMalloc gave; or empty:
+  ssd::Descriptor descriptor;  // of memory that was mapped, by CUDA's virtual memory management,
+  uint64_t bytes;              // of so many
 };
 
 /// What memory of the host is, for Backend::reach().
@@ -158,6 +169,12 @@ class Backend {
                                                               uint64_t bytes) {
     (void)descriptor;
     return share_memory(bytes);
+  }
+  /// It lasts as long as what is returned does, also where the process frees it, or ends. Throws
+  /// std::system_error: also ENOTSUP.
+  virtual std::unique_ptr<WarpMemory> reach_foreign(ForeignMemory memory) {
+    (void)memory;
+    ssd::fail_with(ENOTSUP, "warps of the host have no memory of other processes");
   }
   /// Null on failure, `error` then says why.
   virtual std::unique_ptr<LoadedMedia> load_media(const MediaRequest& request,

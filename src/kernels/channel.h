@@ -14,6 +14,8 @@ enum class ChannelStep : uint32_t {
   kOpen,         // a channel that is free: `ring` and `caller` are its own from now on
   kBeginClose,   // no call of it is begun any more; `done`: it was open
   kFinishClose,  // nothing of its client stays open; `done`, unless a call of it is under way
+  kOpenWindow,   // number `window`, which none has: `memory`, of `bytes`
+  kCloseWindow,  // calls find no such window any more; `done`, unless one is about it
   kCountCalls,   // of each channel: `calls`
 };
 
@@ -25,6 +27,9 @@ struct ChannelParams {
   serve::Ring ring;
   uint32_t first_run;  // those from here on are the channel's, now and later; or are new
   vfs::Caller caller;
+  uint32_t window;
+  uint8_t* memory;
+  uint64_t bytes;
   uint64_t* calls;  // a word for each channel
   // Answers.
   uint32_t done;
@@ -58,7 +63,7 @@ GOFS_HD inline void open_channel(serve::Channel& channel, const ChannelParams& p
     simt::store_relaxed(channel.answered[slot], 0u);
   }
   for (serve::Window& window : channel.windows) window = {};
-  channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes};
+  channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes, 0};
   channel.next_slot = 0;
   serve::Server& server = *params.server;
   if (params.first_run == server.run_count) add_runs(server, channel, params);
@@ -117,6 +122,12 @@ GOFS_HD inline void channel_body(simt::AnyWarp auto warp, uint32_t warp_index, u
       }
       warp.sync();
       if (leader) simt::store_release(channel.state, uint32_t{serve::kChannelFree});
+      break;
+    case ChannelStep::kOpenWindow:
+      if (leader) serve::open_window(channel.windows[params.window], params.memory, params.bytes);
+      break;
+    case ChannelStep::kCloseWindow:
+      done = warp.shfl(leader && serve::close_window(channel.windows[params.window]) ? 1u : 0u, 0);
       break;
     case ChannelStep::kCountCalls:
       detail::count_calls(warp, server, params.calls);

@@ -193,6 +193,15 @@ GOFS_HD constexpr CallKind counted_as(Verb verb) {
   return static_cast<CallKind>(kinds >> (4 * (number % 16)) & 15);
 }
 
+/// Whether structs go into a call's buffer.
+GOFS_HD constexpr bool writes_structs(const VerbRow& row) { return row.whole != 0 || row.unit > 1; }
+
+/// Whether a call's buffer may lie anywhere, and change meanwhile: bytes go there, or come from it.
+GOFS_HD constexpr bool moves_bytes(const VerbRow& row) {
+  return (row.takes & (kInput | kOutput)) != 0 && (row.takes & kSteady) == 0 &&
+         !writes_structs(row);
+}
+
 /// Bytes that a call of this row with this answer has written to its buffer.
 GOFS_HD constexpr uint64_t bytes_written(const VerbRow& row, int64_t answer) {
   if (answer < 0) return 0;

@@ -11,13 +11,12 @@
 
 namespace gofs::serve {
 
-/// Registered buffers of a channel; number 0 is the one in the ring's own memory.
-inline constexpr uint32_t kWindowsMax = 64;
-
 /// Memory that a client's requests may name. Others may change what is in it at any time.
 struct Window {
-  uint8_t* memory;  // null: none has this number
+  uint8_t* memory;  // null: none has this number [H8]
   uint64_t bytes;
+  uint32_t uses;  // calls that are about it; of number 0, which lasts as the channel does, nobody
+                  // counts them
 };
 
 /// Slots of one ring that follow each other, for who looks at all rings (look_far.h). Which ones
@@ -66,6 +65,7 @@ static_assert(kSteadyBytes / sizeof(format::AclEntry) * sizeof(format::AclEntryS
 struct alignas(16) CallRoom {
   request::Request request;
   uint64_t texts[kTextsAlong / sizeof(uint64_t)];  // the first ones
+  Window* window;  // which the call has entered, or null; of the first lane
   alignas(kTextAlign) char path[request::kPathRoomBytes];
   alignas(kTextAlign) char other[request::kPathRoomBytes];
   alignas(kTextAlign) char name[request::kNameRoomBytes];
@@ -99,6 +99,32 @@ GOFS_HD inline bool is_left(Channel& channel) {
 
 GOFS_HD inline void leave_channel(Channel& channel) {
   simt::AtomicRef<uint32_t>(channel.inside).fetch_sub(1, simt::memory_order_release);  // [H3]
+}
+
+GOFS_HD inline void leave_window(Window& window) {
+  simt::AtomicRef<uint32_t>(window.uses).fetch_sub(1, simt::memory_order_release);  // [H8]
+}
+
+/// The window's memory, which lasts until the call leaves it; or null, and then it has not entered.
+/// By one lane.
+GOFS_HD inline uint8_t* enter_window(Window& window) {
+  if (simt::load_relaxed(window.memory) == nullptr) return nullptr;
+  (void)simt::add_before_look(window.uses, 1u);                 // [H8]
+  uint8_t* const memory = simt::look_after_add(window.memory);  // [H8]
+  if (memory == nullptr) leave_window(window);
+  return memory;
+}
+
+/// Nobody has used it since it was closed. By one lane.
+GOFS_HD inline void open_window(Window& window, uint8_t* memory, uint64_t bytes) {
+  window.bytes = bytes;
+  simt::store_release(window.memory, memory);  // [H8]
+}
+
+/// No call enters it any more. Whether none is about it. By one lane.
+GOFS_HD inline bool close_window(Window& window) {
+  simt::AtomicRef<uint8_t*>(window.memory).store(nullptr, simt::memory_order_seq_cst);  // [H8]
+  return simt::AtomicRef<uint32_t>(window.uses).load(simt::memory_order_seq_cst) == 0;  // [H8]
 }
 
 }  // namespace gofs::serve

@@ -5,8 +5,9 @@
 //
 //   take a slot; copy texts and data into it; publish; wait for the answer; copy data out; release
 //
-// What a call reads or writes goes through the slot's part of the ring's buffer, so a call may take
-// less than all of it: kernel_data.h goes on. The words here lie in memory of the client's alone.
+// What a call reads or writes goes through the slot's part of the ring's buffer, or directly where
+// it lies in memory that the server reaches. A call takes as much as a part has room for:
+// kernel_data.h goes on. The words here lie in memory of the client's alone.
 #pragma once
 
 #include "serve/descriptor_base.h"
@@ -19,9 +20,21 @@ namespace gofs::serve {
 
 /// A call that was published and not waited for, by its slot.
 struct CallBegun {
-  uint8_t* output;  // where its results go, or null
+  uint8_t* output;  // where its results are to be copied, or null
   uint64_t bytes;
   request::Verb verb;
+};
+
+/// Memory of the client's that the server reaches too: its window of this number.
+struct KernelWindow {
+  uint64_t begin;  // an address; 0: there is none [H9]
+  uint64_t end;
+};
+
+/// The host changes them while kernels run.
+struct KernelWindows {
+  uint32_t count;  // behind these is none
+  KernelWindow at[kWindowsMax];
 };
 
 struct KernelChannel {
@@ -37,6 +50,7 @@ struct KernelChannel {
   uint32_t* waiting;         // warps and threads that wait for a slot
   const uint32_t* gone;      // not 0: the server has ended; in the host's memory, and its to write
   uint64_t* gone_looked_ns;  // when somebody has looked there
+  const KernelWindows* windows;
   vfs::GridCalls grids;
 };
 
@@ -217,6 +231,51 @@ GOFS_HD inline int to_server(const KernelChannel& channel, int& descriptor) {
   return 0;
 }
 
+/// Where the server finds bytes of a call: as in a request.
+struct DataPlace {
+  uint32_t buffer;
+  uint64_t offset;
+};
+
+/// Where memory of the client's lies in a window that has all of it; in number 0 where none has.
+/// By one lane.
+GOFS_HD inline DataPlace place_in_windows(const KernelWindows& windows, const void* memory,
+                                          uint64_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(memory);
+  const uint32_t count = simt::load_relaxed(windows.count);
+  for (uint32_t number = 1; number < count; ++number) {
+    const KernelWindow& window = windows.at[number];
+    const uint64_t first = simt::load_acquire(window.begin);  // [H9]
+    if (first == 0 || begin < first) continue;
+    const uint64_t end = simt::load_relaxed(window.end);
+    if (begin < end && bytes <= end - begin) return {number, begin - first};
+  }
+  return {0, 0};
+}
+
+/// Where the server is to find the bytes that a call moves: in memory of the client's, or in the
+/// slot's part of the ring's buffer. Whether the former. Collective, uniform.
+GOFS_HD inline bool place_data(simt::AnyWarp auto warp, const KernelChannel& channel, uint32_t slot,
+                               KernelCall& call) {
+  request::Request& request = call.request;
+  const request::VerbRow& row = channel.rows[static_cast<uint32_t>(request.verb)];
+  request.buffer = 0;
+  request.buffer_offset = uint64_t{slot} * channel.part_bytes;
+  if ((row.takes & request::kRoom) != 0) request.bytes = request.length;
+  if ((row.takes & (request::kInput | request::kOutput | request::kRoom)) != 0) {
+    request.bytes = simt::min(request.bytes, channel.part_bytes);
+  }
+  if (!request::moves_bytes(row) || request.bytes == 0) return false;
+  const void* const memory = call.input != nullptr ? call.input : call.output;
+  DataPlace place{0, 0};
+  if (warp.thread_rank() == 0) place = place_in_windows(*channel.windows, memory, request.bytes);
+  const uint32_t buffer = warp.shfl(place.buffer, 0);
+  if (buffer == 0) return false;
+  request.buffer = buffer;
+  request.buffer_offset = warp.shfl(place.offset, 0);
+  return true;
+}
+
 }  // namespace detail
 
 /// Takes a slot and publishes the call there; `later` as take_free_slot() has it.
@@ -249,13 +308,8 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
   if (error == 0) {
     error = detail::put_text(warp, call.name, request::name_rule(), room, at, request.name);
   }
-  request.buffer = 0;
-  request.buffer_offset = uint64_t{place.slot} * channel.part_bytes;
-  if ((takes & request::kRoom) != 0) request.bytes = request.length;
-  if ((takes & (request::kInput | request::kOutput | request::kRoom)) != 0) {
-    request.bytes = simt::min(request.bytes, channel.part_bytes);
-  }
-  if (error == 0 && call.input != nullptr) {
+  const bool in_place = detail::place_data(warp, channel, place.slot, call);
+  if (error == 0 && call.input != nullptr && !in_place) {
     simt::copy_from_near(warp, {warp.thread_rank(), warp.size()},
                          ring.buffer + request.buffer_offset, call.input, request.bytes);
   }
@@ -264,7 +318,8 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
     if (error != 0) {
       detail::release_slot(channel, place.slot, place.lap);
     } else {
-      channel.begun[place.slot] = {static_cast<uint8_t*>(call.output), request.bytes, request.verb};
+      auto* const output = in_place ? nullptr : static_cast<uint8_t*>(call.output);
+      channel.begun[place.slot] = {output, request.bytes, request.verb};
       publish(ring, place, request);
     }
   }

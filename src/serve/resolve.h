@@ -39,18 +39,31 @@ GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t
   return bad ? rule.holds_nul : 0;
 }
 
-/// Whether structs go there.
-constexpr bool writes_structs(const request::VerbRow& row) {
-  return row.whole != 0 || row.unit > 1;
+/// The memory of window `number` of a channel, which the call has entered then; or null. `bytes`
+/// becomes how much there is. Collective, uniform.
+GOFS_HD inline uint8_t* enter_numbered(simt::AnyWarp auto warp, Channel& channel, uint32_t number,
+                                       CallRoom& room, uint64_t& bytes) {
+  Window& window = channel.windows[number];
+  uint8_t* memory = nullptr;
+  if (number == 0) {
+    memory = window.memory;
+  } else {
+    const bool leader = warp.thread_rank() == 0;
+    if (leader) memory = enter_window(window);
+    memory = reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(memory), 0));
+    warp.sync();  // what one lane has acquired, for all
+    if (leader && memory != nullptr) room.window = &window;
+  }
+  bytes = memory != nullptr ? window.bytes : 0;
+  return memory;
 }
 
 }  // namespace detail
 
 /// Fills `call` for the request in `call.request`, with texts in `room`. 0, or what is the answer
-/// instead. Collective, uniform.
-GOFS_HD inline int resolve(simt::AnyWarp auto warp, const Channel& channel,
-                           const request::VerbRow* rows, uint32_t slot, CallRoom& room,
-                           request::Arguments& call) {
+/// instead. It may have entered a window, which serve_call() leaves. Collective, uniform.
+GOFS_HD inline int resolve(simt::AnyWarp auto warp, Channel& channel, const request::VerbRow* rows,
+                           uint32_t slot, CallRoom& room, request::Arguments& call) {
   const request::Request& wanted = call.request;
   if (static_cast<uint32_t>(wanted.verb) >= request::kVerbs) return -ENOSYS;
   const request::VerbRow& row = rows[static_cast<uint32_t>(wanted.verb)];
@@ -69,13 +82,14 @@ GOFS_HD inline int resolve(simt::AnyWarp auto warp, const Channel& channel,
   if ((row.takes & (request::kInput | request::kOutput | request::kRoom)) != 0 &&
       wanted.bytes != 0) {
     if (wanted.buffer >= kWindowsMax) return -EFAULT;
-    const Window& window = channel.windows[wanted.buffer];
-    if (window.memory == nullptr || wanted.buffer_offset > window.bytes ||
-        wanted.bytes > window.bytes - wanted.buffer_offset) {
+    uint64_t there = 0;
+    uint8_t* const memory = detail::enter_numbered(warp, channel, wanted.buffer, room, there);
+    if (memory == nullptr || wanted.buffer_offset > there ||
+        wanted.bytes > there - wanted.buffer_offset) {
       return -EFAULT;
     }
-    call.buffer = window.memory + wanted.buffer_offset;
-    if (detail::writes_structs(row) && reinterpret_cast<uintptr_t>(call.buffer) % 8 != 0) {
+    call.buffer = memory + wanted.buffer_offset;
+    if (request::writes_structs(row) && reinterpret_cast<uintptr_t>(call.buffer) % 8 != 0) {
       return -EINVAL;
     }
     if ((row.takes & request::kSteady) != 0 && wanted.bytes <= kSteadyBytes) {

@@ -22,12 +22,16 @@
 namespace gofs::serve {
 
 /// Changes with every change of what is shared.
-inline constexpr uint32_t kRingVersion = 4;
+inline constexpr uint32_t kRingVersion = 5;
 inline constexpr uint64_t kRingMagic = 0x31676e6972736667;  // "gfsring1"
 
 /// Slots of a ring: a power of two.
 inline constexpr uint32_t kRingDepthMin = 2;
 inline constexpr uint32_t kRingDepthMax = 1024;
+
+/// Memory that requests may name by a number: registered buffers of the client's. Number 0 is the
+/// one in the ring's own memory.
+inline constexpr uint32_t kWindowsMax = 64;
 
 /// Texts of one request: two paths and a name, each from a multiple of kTextAlign on. Across PCIe
 /// the lanes of a warp take as many bytes at once.

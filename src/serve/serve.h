@@ -81,8 +81,7 @@ GOFS_HD inline void copy_request(simt::AnyWarp auto warp, const Ring& ring, uint
 
 /// The answer to the request in `room`.
 GOFS_NOINLINE GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, const Server& server,
-                                             const Channel& channel, uint32_t slot,
-                                             CallRoom& room) {
+                                             Channel& channel, uint32_t slot, CallRoom& room) {
   vfs::Filesystem& fs = *server.fs;
   request::Arguments call{};
   call.request = room.request;
@@ -112,10 +111,13 @@ GOFS_HD inline bool is_ending(const Server& server) {
 /// channel. Collective. `room` is the warp's own.
 GOFS_HD inline void serve_call(simt::AnyWarp auto warp, const Server& server, Channel& channel,
                                const RingPlace& place, CallRoom& room) {
+  const bool leader = warp.thread_rank() == 0;
+  if (leader) room.window = nullptr;
   detail::copy_request(warp, channel.ring, place.slot, room);
   const int64_t result = detail::perform(warp, server, channel, place.slot, room);
   warp.sync();
-  if (warp.thread_rank() == 0) {
+  if (leader) {
+    if (room.window != nullptr) leave_window(*room.window);
     // Its client publishes there again when it sees the answer, or before, if it is hostile.
     simt::store_relaxed(channel.answered[place.slot], place.lap + 1);
     answer(channel.ring, place, result);

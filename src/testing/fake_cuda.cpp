@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/fake_cuda.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,12 +29,14 @@ constexpr int kOrdinal = 9;
 struct Allocation {
   uint64_t bytes;
   uint8_t* view;
+  int descriptor;  // of the same memory, or -1
 };
 
 struct Gpu {
   std::mutex mutex;
   std::map<uintptr_t, Allocation> memory;  // by addresses
   std::map<CUstream_st*, std::vector<std::function<void()>>> under_way;
+  uint64_t copies = 0;
 };
 Gpu& gpu() {
   static auto* const one = new Gpu;
@@ -49,6 +52,16 @@ uint8_t* view_of(uintptr_t address) {
   const auto& [begin, allocation] = *std::prev(after);
   return address - begin < allocation.bytes ? allocation.view + (address - begin) : nullptr;
 }
+/// Addresses that nobody can touch, for memory that is found at `view`.
+void* add(uint64_t bytes, void* view, int descriptor) {
+  void* const address =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED || view == MAP_FAILED || view == nullptr) std::abort();
+  const std::lock_guard lock(gpu().mutex);
+  gpu().memory[reinterpret_cast<uintptr_t>(address)] = {bytes, static_cast<uint8_t*>(view),
+                                                        descriptor};
+  return address;
+}
 uint8_t* reached(uintptr_t address) {
   uint8_t* const view = view_of(address);
   return view != nullptr ? view : reinterpret_cast<uint8_t*>(address);
@@ -58,14 +71,18 @@ uint8_t* reached(uintptr_t address) {
 
 extern "C" {
 
-void* fake_gpu_allocate(uint64_t bytes) {
+void* fake_gpu_allocate(uint64_t bytes) { return add(bytes, std::calloc(bytes, 1), -1); }
+
+void* fake_gpu_map(uint64_t bytes) {
+  const int file = ::memfd_create("memory of a GPU", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) std::abort();
+  if (::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) std::abort();
+  return add(bytes, ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), file);
+}
+
+uint64_t fake_gpu_copies() {
   const std::lock_guard lock(gpu().mutex);
-  void* const address =
-      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) std::abort();
-  gpu().memory[reinterpret_cast<uintptr_t>(address)] = {
-      bytes, static_cast<uint8_t*>(std::calloc(bytes, 1))};
-  return address;
+  return gpu().copies;
 }
 
 uint8_t* fake_gpu_look(void* memory) {
@@ -123,6 +140,7 @@ int cuCtxPopCurrent_v2(CUctx_st**) {
 int cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t bytes, CUstream_st* stream) {
   if (contexts == 0) return kInvalidContext;
   const std::lock_guard lock(gpu().mutex);
+  ++gpu().copies;
   gpu().under_way[stream].emplace_back(
       [=, target = reached(to), source = reached(from)] { std::memcpy(target, source, bytes); });
   return kSuccess;
@@ -134,6 +152,37 @@ int cuStreamSynchronize(CUstream_st* stream) {
   for (const auto& one : std::exchange(gpu().under_way[stream], {})) one();
   return kSuccess;
 }
+
+int cuMemGetAddressRange_v2(uintptr_t* begin, size_t* bytes, uintptr_t address) {
+  if (contexts == 0) return kInvalidContext;
+  const std::lock_guard lock(gpu().mutex);
+  if (view_of(address) == nullptr) return kInvalidValue;
+  const auto& found = *std::prev(gpu().memory.upper_bound(address));
+  *begin = found.first;
+  *bytes = found.second.bytes;
+  return kSuccess;
+}
+
+/// Nothing opens it.
+int cuIpcGetMemHandle(void* handle, uintptr_t) {
+  std::memset(handle, 'h', 64);
+  return kSuccess;
+}
+
+int cuMemRetainAllocationHandle(unsigned long long* allocation, void* address) {
+  const std::lock_guard lock(gpu().mutex);
+  const auto found = gpu().memory.find(reinterpret_cast<uintptr_t>(address));
+  if (found == gpu().memory.end() || found->second.descriptor < 0) return kInvalidValue;
+  *allocation = static_cast<unsigned long long>(found->second.descriptor);
+  return kSuccess;
+}
+int cuMemExportToShareableHandle(void* descriptor, unsigned long long allocation, int,
+                                 unsigned long long) {
+  const int copy = ::fcntl(static_cast<int>(allocation), F_DUPFD_CLOEXEC, 0);
+  std::memcpy(descriptor, &copy, sizeof(copy));
+  return copy >= 0 ? kSuccess : kInvalidValue;
+}
+int cuMemRelease(unsigned long long) { return kSuccess; }
 
 int cuStreamIsCapturing(CUstream_st* stream, int* status) {
   if (contexts == 0) return kInvalidContext;

@@ -13,6 +13,10 @@ extern "C" {
 
 /// `bytes` of memory of the GPU; lasts as long as the process.
 void* fake_gpu_allocate(uint64_t bytes);
+/// The same of memory that another process can be given a descriptor of.
+void* fake_gpu_map(uint64_t bytes);
+/// How many copies were begun.
+uint64_t fake_gpu_copies();
 /// The same memory as the host may look at it, when nothing is under way.
 uint8_t* fake_gpu_look(void* memory);
 /// A kernel that sets `bytes` bytes.

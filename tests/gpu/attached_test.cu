@@ -3,9 +3,11 @@
 // Kernels of a program that is attached to gofsd: both run on one GPU at the same time, by MPS,
 // which this program starts and ends. The kernels are linked with libgofs_client alone.
 #include <cooperative_groups.h>
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,8 +120,8 @@ __global__ void spin_kernel(VolumeHandle vol, volatile int64_t* counts, int64_t*
 
 /// A program that is told by this variable to be a client, and by its value of which server.
 constexpr const char* kBeClient = "GOFS_TEST_CLIENT_OF";
-/// And by this one what of: kernels that call until they fail where it is "spin", that fault where
-/// it is "fault", and else a few calls.
+/// And by this one what of: kernels that call until they fail where it is "spin", that read for
+/// ever where it is "read on", that fault where it is "fault", and else a few calls.
 constexpr const char* kClientDoes = "GOFS_TEST_CLIENT_DOES";
 constexpr int kContextEnded = 5;
 
@@ -133,6 +135,34 @@ int call_and_fault(VolumeHandle handle, bool faults) {
   std::_Exit(last[0] == 0 ? 0 : 3);
 }
 
+/// Reads the file into its block's part of memory, again and again.
+__global__ void read_on_kernel(VolumeHandle vol, int fd, uint8_t* memory, uint64_t bytes,
+                               volatile int64_t* counts) {
+  uint8_t* const part = memory + blockIdx.x * bytes;
+  while (gofs::pread(gofs::this_block(), vol, fd, part, bytes, 0) >= 0) {
+    if (threadIdx.x == 0) counts[blockIdx.x] = counts[blockIdx.x] + 1;
+  }
+}
+
+/// A kernel of it reads into memory that is registered, until somebody kills it.
+int read_on(Volume& volume, VolumeHandle handle) {
+  constexpr uint64_t kPart = 256 * 1024;
+  constexpr int kBlocks = 8;
+  const int fd = volume.open("/read-on", gofs::kOpenReadWrite | gofs::kOpenCreate, 0600).value();
+  const std::vector<uint8_t> bytes(kPart, 'r');
+  if (volume.pwrite(fd, bytes.data(), kPart, 0).value() != kPart) return 6;
+  uint8_t* memory = nullptr;
+  if (cudaMalloc(&memory, kBlocks * kPart) != cudaSuccess) return 7;
+  if (!volume.register_buffer(memory, kBlocks * kPart)) return 8;
+  Pinned<int64_t> counts(kBlocks);
+  read_on_kernel<<<kBlocks, 64>>>(handle, fd, memory, kPart, counts.get());
+  const volatile int64_t* const seen = counts.get();
+  while (seen[0] < 100) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::printf("calls\n");
+  std::fflush(stdout);
+  for (;;) ::pause();
+}
+
 /// Exit status 0: all warps of its kernel were told -ESTALE; it ends as soon as they were.
 /// kContextEnded: its kernel was ended before.
 int be_client(const std::string& socket) {
@@ -142,6 +172,7 @@ int be_client(const std::string& socket) {
   for (const auto& warning : volume->warnings()) std::fprintf(stderr, "%s\n", warning.c_str());
   if (!handle) return 2;
   const std::string does = std::getenv(kClientDoes);
+  if (does == "read on") return read_on(*volume, handle);
   if (does != "spin") return call_and_fault(handle, does == "fault");
   Pinned<int64_t> counts(4);
   Pinned<int64_t> last(4);
@@ -167,8 +198,8 @@ int be_client(const std::string& socket) {
 
 std::string client_that(const std::string& does) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  return std::string(kBeClient) + "=" + servers().daemon().socket() + " " + kClientDoes + "=" +
-         does + " timeout -s KILL 90 " + self;
+  return std::string(kBeClient) + "=" + servers().daemon().socket() + " " + kClientDoes + "='" +
+         does + "' timeout -s KILL 90 " + self;
 }
 
 /// A fault of a client's kernel ends the contexts of all programs that MPS serves, the worker's
@@ -223,6 +254,37 @@ TEST(AKilledWorker, ends_the_kernels_of_clients_and_the_next_one_serves_others) 
     EXPECT_TRUE(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kContextEnded)
         << WEXITSTATUS(status) << servers().daemon().said();
   }
+}
+
+/// A client is killed while its kernel reads into memory that the server reaches: MPS may end the
+/// contexts of all others with it, and then the next worker serves. Another client sees no wrong
+/// byte.
+TEST(AKilledClient, whose_kernel_was_under_way_harms_no_file) {
+  if (!servers().are_there()) GTEST_SKIP() << "there is no nvidia-cuda-mps-control";
+  gofs::daemon_test::Counter other(servers().daemon().socket(), 1);
+  int workers = 0;
+  for (int turn = 0; turn < 5; ++turn) {
+    SCOPED_TRACE(turn);
+    const auto before = servers().daemon().status();
+    FILE* const running = ::popen(client_that("read on").c_str(), "r");
+    ASSERT_NE(running, nullptr);
+    char said[16] = {};
+    EXPECT_NE(std::fgets(said, sizeof(said), running), nullptr);
+    EXPECT_STREQ(said, "calls\n");
+    uint64_t registered = 0;
+    for (const auto& client : servers().daemon().status().clients) {
+      registered += client.window_bytes;
+      if (client.window_bytes != 0) EXPECT_EQ(::kill(client.pid, SIGKILL), 0);
+    }
+    EXPECT_EQ(registered, uint64_t{8} * 256 * 1024);
+    (void)::pclose(running);
+    EXPECT_EQ(std::system(client_that("call").c_str()), 0) << servers().daemon().said();
+    const auto after = servers().daemon().status();
+    workers += after.pid != before.pid ? 1 : 0;
+    for (const auto& client : after.clients) EXPECT_EQ(client.window_bytes, 0u);
+  }
+  std::printf("%d of 5 took the worker with them; another client counted to %llu\n", workers,
+              static_cast<unsigned long long>(other.end()));
 }
 
 class AttachedKernels : public ::testing::Test {
@@ -527,6 +589,144 @@ TEST_F(AttachedKernels, share_descriptors_with_the_host_and_start_what_they_wait
   std::vector<uint8_t> found(8 * 4096);
   EXPECT_EQ(volume_->pread(fd, found.data(), found.size(), 0).value(), found.size());
   EXPECT_EQ(std::memcmp(buffer.get(), found.data(), found.size()), 0);
+}
+
+/// Warps, each with its part, and then blocks, each with all of it: from memory to the file, and
+/// into the memory behind that.
+__global__ void copy_kernel(VolumeHandle vol, int fd, uint8_t* memory, uint64_t bytes,
+                            int64_t* answers) {
+  const auto block = gofs::this_block();
+  const uint64_t part = bytes / (blockDim.x / 32);
+  const uint64_t at = threadIdx.x / 32 * part;
+  int64_t sum = gofs::pwrite(gofs::this_warp(), vol, fd, memory + at, part, at);
+  __syncthreads();
+  const int64_t got = gofs::pread(block, vol, fd, memory + bytes, bytes, 0);
+  if (threadIdx.x % 32 == 0) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(answers), static_cast<unsigned long long>(sum));
+  }
+  if (threadIdx.x == 0) answers[1] = got;
+}
+
+/// Memory that was mapped, and can be shared with other processes, or not.
+class MappedMemory {
+ public:
+  MappedMemory(uint64_t bytes, bool shareable) : bytes_(bytes) {
+    CUmemAllocationProp memory{};
+    memory.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    if (shareable) memory.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    memory.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemAccessDesc access{};
+    access.location = memory.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUmemGenericAllocationHandle handle = 0;
+    EXPECT_EQ(call<decltype(&cuMemCreate)>("cuMemCreate")(&handle, bytes, &memory, 0),
+              CUDA_SUCCESS);
+    EXPECT_EQ(call<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&at_, bytes, 0, 0, 0),
+              CUDA_SUCCESS);
+    EXPECT_EQ(call<decltype(&cuMemMap)>("cuMemMap")(at_, bytes, 0, handle, 0), CUDA_SUCCESS);
+    EXPECT_EQ(call<decltype(&cuMemRelease)>("cuMemRelease")(handle), CUDA_SUCCESS);
+    EXPECT_EQ(call<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at_, bytes, &access, 1),
+              CUDA_SUCCESS);
+  }
+  ~MappedMemory() {
+    EXPECT_EQ(call<decltype(&cuMemUnmap)>("cuMemUnmap")(at_, bytes_), CUDA_SUCCESS);
+  }
+  uint8_t* data() const { return reinterpret_cast<uint8_t*>(at_); }
+
+ private:
+  template <typename Function>
+  static Function call(const char* name) {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    EXPECT_EQ(cudaGetDriverEntryPointByVersion(name, &function, 10020, cudaEnableDefault, &found),
+              cudaSuccess);
+    return reinterpret_cast<Function>(function);
+  }
+
+  const uint64_t bytes_;
+  CUdeviceptr at_ = 0;
+};
+
+class RegisteredMemory : public AttachedKernels {
+ protected:
+  uint64_t registered() {
+    uint64_t bytes = 0;
+    for (const auto& client : servers().daemon().status().clients) bytes += client.window_bytes;
+    return bytes;
+  }
+  /// Kernels and the host move `kBytes` from there to a file, and back to behind them.
+  void expect_moved(uint8_t* memory) {
+    const int fd = volume_->open("/registered", O_RDWR | O_CREAT | O_TRUNC, 0600).value();
+    std::vector<uint8_t> bytes(kBytes);
+    for (uint64_t i = 0; i < kBytes; ++i) bytes[i] = static_cast<uint8_t>(i * 7 + i / 4096 + seed_);
+    ++seed_;
+    CHECK_CUDA(cudaMemcpy(memory, bytes.data(), kBytes, cudaMemcpyHostToDevice));
+    CHECK_CUDA(cudaMemset(memory + kBytes, 0, kBytes));
+    Pinned<int64_t> answers(2);
+    copy_kernel<<<1, 256>>>(handle_, fd, memory, kBytes, answers.get());
+    CHECK_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(answers[0], kBytes);
+    EXPECT_EQ(answers[1], kBytes);
+    std::vector<uint8_t> found(kBytes);
+    CHECK_CUDA(cudaMemcpy(found.data(), memory + kBytes, kBytes, cudaMemcpyDeviceToHost));
+    EXPECT_TRUE(found == bytes);
+    found.assign(kBytes, 0);
+    EXPECT_EQ(volume_->pread(fd, found.data(), kBytes, 0).value(), kBytes);
+    EXPECT_TRUE(found == bytes);
+    // By the host, in the order of a stream.
+    CHECK_CUDA(cudaMemset(memory + kBytes, 0, kBytes));
+    EXPECT_EQ(volume_->read_ranges({{fd, memory + kBytes, kBytes, 0}})->wait().value().at(0),
+              kBytes);
+    CHECK_CUDA(cudaMemcpy(found.data(), memory + kBytes, kBytes, cudaMemcpyDeviceToHost));
+    EXPECT_TRUE(found == bytes);
+    CHECK_CUDA(cudaMemset(memory, 'w', kBytes));
+    EXPECT_EQ(volume_->write_ranges({{fd, memory, kBytes, 0}})->wait().value().at(0), kBytes);
+    EXPECT_EQ(volume_->pread(fd, found.data(), kBytes, 0).value(), kBytes);
+    EXPECT_TRUE(found == std::vector<uint8_t>(kBytes, 'w'));
+    EXPECT_TRUE(volume_->close(fd));
+  }
+
+  static constexpr uint64_t kBytes = uint64_t{4} << 20;
+  uint32_t seed_ = 0;
+};
+
+TEST_F(RegisteredMemory, of_cudaMalloc_is_reached_by_the_server) {
+  uint8_t* memory = nullptr;
+  CHECK_CUDA(cudaMalloc(&memory, 2 * kBytes + 4096));
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto buffer = volume_->register_buffer(memory + 4096, 2 * kBytes);
+    ASSERT_TRUE(buffer) << buffer.error().message;
+    EXPECT_EQ(registered(), 2 * kBytes);
+    expect_moved(memory + 4096);
+    expect_moved(memory);  // some of it is not registered
+    EXPECT_TRUE(volume_->unregister_buffer(*buffer));
+    EXPECT_EQ(registered(), 0u);
+    expect_moved(memory + 4096);
+  }
+  // It is freed while the server still reaches it.
+  EXPECT_TRUE(volume_->register_buffer(memory, 2 * kBytes));
+  expect_moved(memory);
+  CHECK_CUDA(cudaFree(memory));
+  attach();
+  CHECK_CUDA(cudaMalloc(&memory, 2 * kBytes));
+  expect_moved(memory);
+  CHECK_CUDA(cudaFree(memory));
+}
+
+TEST_F(RegisteredMemory, that_was_mapped_is_reached_where_it_may_be_shared) {
+  const MappedMemory shareable(2 * kBytes, true);
+  const MappedMemory own(2 * kBytes, false);
+  const auto buffer = volume_->register_buffer(shareable.data(), 2 * kBytes);
+  ASSERT_TRUE(buffer) << buffer.error().message;
+  EXPECT_EQ(registered(), 2 * kBytes);
+  EXPECT_TRUE(volume_->register_buffer(own.data(), 2 * kBytes));
+  EXPECT_EQ(registered(), 2 * kBytes) << "nobody else can have it";
+  expect_moved(shareable.data());
+  expect_moved(own.data());
+  // A channel that is opened later, by another program object.
+  attach();
+  EXPECT_TRUE(volume_->register_buffer(shareable.data(), 2 * kBytes));
+  expect_moved(shareable.data());
 }
 
 constexpr uint32_t kCounters = 1 << 20;  // in a file, each of its own value

@@ -2,7 +2,6 @@
 #include "host/serve/attached_volume.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,31 +17,12 @@
 #include "host/files_by_calls.h"
 #include "host/gpu_memory.h"
 #include "host/messages.h"
-#include "host/serve/control.h"
-#include "host/serve/kernel_end.h"
+#include "host/serve/attached_link.h"
 #include "host/serve/socket.h"
-#include "host/serve/unsynced_changes.h"
-#include "serve/descriptor_base.h"
 
 namespace gofs::host {
 
 using request::Verb;
-
-struct AttachedVolume::Link {
-  Link(uint64_t number, ChannelEnds ends)
-      : descriptor_base(serve::descriptor_base(number)), channel(std::move(ends)) {}
-  /// To close the connection is not enough: a child of fork() may have a copy of it.
-  ~Link() { (void)::shutdown(channel.connection().get(), SHUT_RDWR); }
-
-  const int descriptor_base;
-  ChannelClient channel;
-  UnsyncedChanges changes;  // but those of kernels
-  ControlLine line{channel.connection()};
-  std::unique_ptr<KernelEnd> kernels;  // by the holder of AttachedVolume's mutex
-
-  /// Whether the server's end may have taken something with it.
-  bool may_lose() const { return changes.any() || kernels != nullptr; }
-};
 
 namespace {
 
@@ -306,6 +286,7 @@ VolumeHandle AttachedVolume::device() const {
     const std::lock_guard lock(mutex_);
     if (link->kernels != nullptr) return link->kernels->handle();
   }
+  open_windows(*link);
   std::string problem;
   std::unique_ptr<KernelEnd> kernels = open_for_kernels(*link, problem);
   const std::lock_guard lock(mutex_);
@@ -324,7 +305,11 @@ std::unique_ptr<KernelEnd> AttachedVolume::open_for_kernels(Link& link, std::str
   std::unique_ptr<kernels::Backend> backend = make_backend("cuda", problem);
   if (backend == nullptr) return nullptr;
   try {
-    return std::make_unique<KernelEnd>(std::move(backend), link.line, link.descriptor_base);
+    auto end = std::make_unique<KernelEnd>(std::move(backend), link.line, link.descriptor_base);
+    for (const auto& [memory, window] : link.windows) {
+      if (window.number != 0) end->add_window(window);
+    }
+    return end;
   } catch (const std::exception& why) {
     problem = why.what();
     return nullptr;
@@ -405,16 +390,6 @@ std::vector<std::string> AttachedVolume::warnings() {
   if (!no_device_.empty()) told.push_back("kernels cannot use the volume: " + no_device_);
   no_device_.clear();
   return told;
-}
-
-Expected<BufferHandle> AttachedVolume::register_buffer(void* memory, uint64_t bytes) {
-  if (!process_.is_ours()) return not_ours();
-  return buffers_.add(memory, bytes, [] {});  // its data is copied as all other
-}
-
-Expected<void> AttachedVolume::unregister_buffer(BufferHandle buffer) {
-  if (!process_.is_ours()) return not_ours();
-  return buffers_.remove(buffer, [](void*) {});
 }
 
 Error AttachedVolume::explain(int64_t negative_errno, const std::string& subject, uint64_t) {

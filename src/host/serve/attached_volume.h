@@ -48,6 +48,7 @@ class AttachedVolume final : public AnyVolume {
   /// At once, as far as the channel has room.
   void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 
+  bool reaches(const void* memory, uint64_t bytes) override;
   Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes, const std::vector<IoRange>& ranges,
                                                     CUstream_st* stream) override;
   Expected<std::vector<int>> create_files(const std::string& path,
@@ -89,6 +90,9 @@ class AttachedVolume final : public AnyVolume {
   int64_t translate(Link& link, CallRequest& request);
   bool is_answered(Link& link, const CallRequest& request, CallAnswer& answer);
   static std::unique_ptr<KernelEnd> open_for_kernels(Link& link, std::string& problem);
+  void open_windows(Link& link) const;
+  WindowOfClient open_window(Link& link, void* memory, uint64_t bytes) const;
+  void close_window(Link& link, const void* memory);
   Expected<std::string> ask(const Question& question) const;
   template <typename Found>
   Expected<Found> ask_for(const Question& question) const;
@@ -99,7 +103,7 @@ class AttachedVolume final : public AnyVolume {
   const std::string path_;
   const AttachOptions options_;
 
-  mutable std::mutex opening_;  // of a channel for kernels; taken before the other
+  mutable std::mutex opening_;  // of a channel for kernels, and windows; taken before the other
   mutable std::mutex mutex_;    // of all down to the blank line
   mutable std::shared_ptr<Link> link_;
   mutable std::vector<std::shared_ptr<Link>> former_;  // whose channels kernels may still use

@@ -47,6 +47,13 @@ uint64_t spin_after(bool was_woken, uint64_t took_ns) {
   return took_ns < 2 * kSpinNsMax ? kSpinNsMax : kSpinNsMin;
 }
 
+/// Whether the call moves bytes, which may lie in a window.
+bool is_data(const CallRequest& request) {
+  return static_cast<uint32_t>(request.verb) < request::kVerbs &&
+         request::moves_bytes(request::row_of(request.verb)) && request.bytes != 0 &&
+         (request.input != nullptr || request.buffer != nullptr);
+}
+
 /// Puts a text behind those that are there.
 request::Text put(const std::string* text, const request::TextRule& rule, char* room,
                   uint32_t& at) {
@@ -133,23 +140,72 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
   return answered;
 }
 
+void ChannelClient::add_window(const WindowOfClient& window) {
+  const std::lock_guard lock(mutex_);
+  windows_.push_back(window);
+  has_windows_ = true;
+}
+
+void ChannelClient::remove_window(uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(windows_, [&](const WindowOfClient& one) { return one.number == number; });
+  has_windows_ = !windows_.empty();
+}
+
+/// The window that has all of it; none.
+std::optional<WindowOfClient> ChannelClient::window_of(const void* memory, uint64_t bytes) {
+  if (!has_windows_.load(std::memory_order_relaxed)) return std::nullopt;
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const std::lock_guard lock(mutex_);
+  for (const WindowOfClient& window : windows_) {
+    const auto begin = reinterpret_cast<uintptr_t>(window.memory);
+    if (address < begin || address - begin > window.bytes) continue;
+    if (bytes <= window.bytes - (address - begin)) return window;
+  }
+  return std::nullopt;
+}
+
+bool ChannelClient::reaches(const void* memory, uint64_t bytes) {
+  return window_of(memory, bytes).has_value();
+}
+
+/// Names the memory of a call, where it lies in a window.
+bool ChannelClient::place_in_window(const CallRequest& request, request::Request& record) {
+  const void* const memory = request.input != nullptr ? request.input : request.buffer;
+  const uint64_t bytes = std::min(request.bytes, part_bytes_);
+  const auto window = window_of(memory, bytes);
+  if (!window) return false;
+  record.bytes = bytes;
+  record.buffer = window->number;
+  record.buffer_offset =
+      reinterpret_cast<uintptr_t>(memory) - reinterpret_cast<uintptr_t>(window->memory);
+  return true;
+}
+
 /// Has the server begin a call. False: no slot is free, and it may not wait for one.
 bool ChannelClient::begin(const CallRequest& request, bool may_wait, UnderWay& call) {
   call.refusal = check_texts(request);
   if (call.refusal != 0) return true;
+  request::Request& record = call.record;
+  record = record_of(request);
+  const bool in_window = is_data(request) && place_in_window(request, record);
+  if (request.in_place && !in_window) {
+    call.refusal = -EFAULT;
+    return true;
+  }
   if (!take_slot(may_wait, call.slot)) {
     call.refusal = is_gone() ? -ESTALE : -ETIMEDOUT;
     return may_wait || is_gone();
   }
-  request::Request& record = call.record;
-  record = record_of(request);
   char* const texts = ring_.texts + uint64_t{call.slot} * serve::kTextBytes;
   uint32_t at = 0;
   record.path = put(request.path, request::path_rule(), texts, at);
   record.other = put(request.other, request::path_rule(), texts, at);
   record.name = put(request.name, request::name_rule(), texts, at);
-  record.buffer_offset = call.slot * part_bytes_;
-  stage_data(request, record, ring_.buffer + record.buffer_offset, part_bytes_);
+  if (!in_window) {
+    record.buffer_offset = call.slot * part_bytes_;
+    stage_data(request, record, ring_.buffer + record.buffer_offset, part_bytes_);
+  }
   serve::publish(ring_, {call.slot, laps_[call.slot]}, record);
   // A server that goes to sleep says so before it looks for the last time.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -167,7 +223,9 @@ CallAnswer ChannelClient::end(const CallRequest& request, const UnderWay& call) 
     return {-ETIMEDOUT, 0};
   }
   const int64_t result = serve::answer_of(ring_, place);
-  take_results(request, call.record, result, ring_.buffer + call.record.buffer_offset);
+  if (call.record.buffer == 0) {
+    take_results(request, call.record, result, ring_.buffer + call.record.buffer_offset);
+  }
   release_slot(call.slot);
   return {result, call.record.bytes};
 }

@@ -4,7 +4,8 @@
 // launch, and with a system call only where one side sleeps.
 //
 // Each call that is under way has a slot, with room for its texts and its part of the shared
-// buffer, through which data is copied: a call takes as much as fits.
+// buffer, through which data is copied, unless it lies in a window: memory that the server reaches
+// too. A call takes as much as a part has room for.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +28,13 @@ struct ChannelEnds {
   SharedMemory memory;         // of the ring
   ssd::Descriptor bell;        // which wakes the server
   ssd::Descriptor connection;  // hangs up when the server ends; none: in the same process
+};
+
+/// A window that the server has opened.
+struct WindowOfClient {
+  uint32_t number;
+  const void* memory;  // the program's, which threads of the host need not reach
+  uint64_t bytes;
 };
 
 class ChannelClient {
@@ -43,6 +52,13 @@ class ChannelClient {
   /// as many elements. Throws std::bad_alloc, and then has made none.
   void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers);
 
+  /// From now on, and until it is removed, calls whose bytes lie there move them directly. No call
+  /// under way is about the memory.
+  void add_window(const WindowOfClient& window);
+  void remove_window(uint32_t number);
+  /// Whether a window has all of it.
+  bool reaches(const void* memory, uint64_t bytes);
+
   /// Of its buffer a call takes no more.
   uint64_t part_bytes() const { return part_bytes_; }
   /// Whether the server is known to have ended, or to answer nothing: no slot is left.
@@ -59,7 +75,7 @@ class ChannelClient {
   struct UnderWay {
     int64_t refusal;  // not 0: the server was not asked, and this is the answer
     uint32_t slot;
-    request::Request record;
+    request::Request record;  // its buffer 0 is the ring's
   };
 
   bool take_slot(bool may_wait, uint32_t& slot);
@@ -68,6 +84,8 @@ class ChannelClient {
   bool begin(const CallRequest& request, bool may_wait, UnderWay& call);
   CallAnswer end(const CallRequest& request, const UnderWay& call);
   bool await_answer(const serve::RingPlace& place);
+  std::optional<WindowOfClient> window_of(const void* memory, uint64_t bytes);
+  bool place_in_window(const CallRequest& request, request::Request& record);
 
   ChannelEnds ends_;
   serve::Ring ring_;
@@ -81,6 +99,8 @@ class ChannelClient {
   std::condition_variable freed_;
   std::vector<uint32_t> free_slots_;
   uint32_t lost_slots_ = 0;  // which were never answered for
+  std::vector<WindowOfClient> windows_;
+  std::atomic<bool> has_windows_{false};
 };
 
 }  // namespace gofs::host

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "host/messages.h"
+#include "host/serve/client_windows.h"
 #include "host/serve/serve_bodies.h"
 #include "ssd/hosted/quiet_thread.h"
 #include "ssd/system_failure.h"
@@ -75,10 +76,11 @@ struct ChannelServer::Client {
   ssd::Descriptor bell;
   vfs::Caller caller;
   int32_t pid = 0;
-  bool for_kernels = false;  // a second channel of its client
-  bool leaves = false;       // no call of it is begun any more
-  bool has_let_go = false;   // it has hung up by itself, and waits for no answer there
-  bool gone = false;         // nothing is left of it but its memory, which a turn may still look at
+  std::optional<uint32_t> owner;         // of a second channel, for kernels: the first one
+  std::optional<ClientWindows> windows;  // of a first one
+  bool leaves = false;                   // no call of it is begun any more
+  bool has_let_go = false;               // it has hung up by itself, and waits for no answer there
+  bool gone = false;  // nothing is left of it but its memory, which a turn may still look at
   uint32_t looked_at_by = 0;  // if so: the last of those turns
 
   /// What of the ring the host reaches, or null.
@@ -92,7 +94,7 @@ struct ChannelServer::Joining {
   vfs::Credentials credentials;
   int32_t pid;
   std::optional<uint32_t> client;  // whose descriptors it has; none: its own
-  bool for_kernels;
+  std::optional<uint32_t> owner;   // of a channel for kernels: the first one of its client
 };
 
 ChannelServer::ChannelServer(const ServedFilesystem& served, const ChannelServerOptions& options)
@@ -304,7 +306,7 @@ std::optional<uint32_t> ChannelServer::place_for(const Joining& who) const {
     if (there == nullptr) {
       if (!free) free = i;
     } else if (there->gone && there->has_let_go && !is_looked_at(*there) &&
-               there->for_kernels == who.for_kernels &&
+               there->owner.has_value() == who.owner.has_value() &&
                are_the_same(there->caller.credentials, who.credentials)) {
       return i;
     }
@@ -326,8 +328,9 @@ Expected<uint32_t> ChannelServer::add_client(const Joining& who,
     if (placed) retire(number);
   };
   try {
-    const uint32_t depth = who.for_kernels ? options_.kernel_depth : options_.depth;
-    const uint64_t part = who.for_kernels ? options_.kernel_part_bytes : options_.part_bytes;
+    const bool for_kernels = who.owner.has_value();
+    const uint32_t depth = for_kernels ? options_.kernel_depth : options_.depth;
+    const uint64_t part = for_kernels ? options_.kernel_part_bytes : options_.part_bytes;
     serve::RingHead head = serve::layout_of_ring(depth, depth * part);
     head.wakes = served_.backend->is_host() ? 1 : 0;
     auto client = std::make_unique<Client>();
@@ -335,9 +338,11 @@ Expected<uint32_t> ChannelServer::add_client(const Joining& who,
     client->caller = {who.credentials, who.client.value_or(number + 1)};
     client->pid = who.pid;
     std::unique_ptr<Client>& place = clients_[number];
-    client->ring = place ? std::move(place->ring) : make_ring(head.bytes, who.for_kernels);
-    client->for_kernels = who.for_kernels;
-    if (who.for_kernels) for_kernels_.fetch_add(1, std::memory_order_relaxed);
+    client->ring = place ? std::move(place->ring) : make_ring(head.bytes, for_kernels);
+    client->owner = who.owner;
+    client->windows.emplace(
+        [this](uint32_t channel, auto& params) { return step(channel, params); });
+    if (for_kernels) for_kernels_.fetch_add(1, std::memory_order_relaxed);
     place = std::move(client);
     placed = true;
     const Client& added = *place;
@@ -354,7 +359,9 @@ Expected<uint32_t> ChannelServer::add_client(const Joining& who,
     }
     bells_.add_bell(added.bell);
     opening.first_run = first_run_of(number, head.depth);
-    if (step(number, opening)) return number;
+    if (step(number, opening) && (!for_kernels || clients_[*who.owner]->windows->open_in(number))) {
+      return number;
+    }
     undo();
     return make_error(EIO, subject, "the backend could not open it");
   } catch (const std::system_error& problem) {
@@ -368,7 +375,7 @@ Expected<uint32_t> ChannelServer::add_client(const Joining& who,
 
 Expected<ChannelServer::Opened> ChannelServer::open(const Newcomer& who) {
   std::optional<ChannelEnds> ends;
-  Joining joining{who.credentials, who.pid, std::nullopt, false};
+  Joining joining{who.credentials, who.pid, std::nullopt, std::nullopt};
   if (who.shares_descriptors) joining.client = vfs::kMountClient;
   const std::lock_guard lock(mutex_);
   const auto number = add_client(joining, [&ends](const Client& client) {
@@ -401,7 +408,7 @@ Expected<ChannelServer::OpenedForKernels> ChannelServer::add_for_kernels(uint32_
     return make_error(ESTALE, "a channel of " + served_.name, "its client has gone");
   }
   const Client& its = *clients_[owner];
-  const Joining joining{its.caller.credentials, its.pid, its.caller.client, true};
+  const Joining joining{its.caller.credentials, its.pid, its.caller.client, owner};
   const auto number = add_client(joining, [&opened](const Client& client) {
     opened.of_gpu = client.ring.gpu != nullptr;
     opened.memory = copy_of(client.ring.descriptor());
@@ -414,11 +421,45 @@ Expected<ChannelServer::OpenedForKernels> ChannelServer::add_for_kernels(uint32_
   return opened;
 }
 
+/// The open channels of a client, by the holder of the mutex.
+std::vector<uint32_t> ChannelServer::channels_of(uint32_t owner) const {
+  std::vector<uint32_t> channels = {owner};
+  for (uint32_t i = 0; i < options_.channels_max; ++i) {
+    if (clients_[i] != nullptr && !clients_[i]->gone && clients_[i]->owner == owner) {
+      channels.push_back(i);
+    }
+  }
+  return channels;
+}
+
+Expected<uint32_t> ChannelServer::open_window(uint32_t owner, const MemoryName& name,
+                                              ssd::Descriptor descriptor) {
+  try {
+    auto memory =
+        served_.backend->reach_foreign({name.handle, std::move(descriptor), name.whole_bytes});
+    const std::lock_guard lock(mutex_);
+    if (clients_[owner] == nullptr || clients_[owner]->leaves) {
+      return make_error(ESTALE, "a window of " + served_.name, "its client has gone");
+    }
+    return clients_[owner]->windows->open(std::move(memory), name.offset, name.bytes,
+                                          channels_of(owner));
+  } catch (const std::system_error& problem) {
+    return make_error(problem.code().value(), "a window of " + served_.name, problem.what());
+  }
+}
+
+bool ChannelServer::close_window(uint32_t owner, uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  if (clients_[owner] == nullptr || clients_[owner]->leaves) return false;
+  return clients_[owner]->windows->close(number, channels_of(owner));
+}
+
 /// Of its client nothing is left but memory. By the holder of the mutex.
 void ChannelServer::retire(uint32_t number) {
   Client& client = *clients_[number];
   bells_.remove(client.bell);  // which the client may keep, and ring
-  if (client.for_kernels) for_kernels_.fetch_sub(1, std::memory_order_relaxed);
+  if (client.owner) for_kernels_.fetch_sub(1, std::memory_order_relaxed);
+  client.windows.reset();
   client.gone = true;
   client.looked_at_by = servants_.empty() ? 0 : servants_.front()->turns_begun();
   if (!in_turn_) {
@@ -456,7 +497,7 @@ bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
   {
     const std::lock_guard lock(mutex_);
     if (clients_[number] == nullptr || clients_[number]->gone) return true;
-    closing.keeps_client = clients_[number]->for_kernels ? 1 : 0;
+    closing.keeps_client = clients_[number]->owner ? 1 : 0;
   }
   // A backend that runs nothing any more has no calls under way.
   const bool ran = step(number, closing);
@@ -500,7 +541,8 @@ ServerStatus ChannelServer::status() {
     if (!clients_[i] || clients_[i]->gone) continue;
     const Client& client = *clients_[i];
     const vfs::Credentials& who = client.caller.credentials;
-    status.clients.push_back({i, who.uid, who.gid, client.pid, calls_[i], client.leaves});
+    status.clients.push_back(
+        {i, who.uid, who.gid, client.pid, calls_[i], client.leaves, client.windows->bytes()});
   }
   return status;
 }

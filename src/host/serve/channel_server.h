@@ -69,6 +69,13 @@ class ChannelServer {
   /// A second channel of the client that has channel `owner`, for its kernels. It is closed before
   /// that one. ESTALE where the owner has gone. From any thread.
   Expected<OpenedForKernels> open_for_kernels(uint32_t owner);
+  /// Lets calls of the client that has channel `owner`, in all its channels, name memory of the
+  /// client's own: the number for it, a window. EINVAL, EMFILE; ENOTSUP and what else
+  /// Backend::reach_foreign() has; ESTALE where the owner has gone. From any thread.
+  Expected<uint32_t> open_window(uint32_t owner, const MemoryName& name,
+                                 ssd::Descriptor descriptor);
+  /// False: there is no such window. From any thread.
+  bool close_window(uint32_t owner, uint32_t number);
   /// No more clients are taken from now on. From any thread.
   void drain();
   /// From any thread.
@@ -119,6 +126,7 @@ class ChannelServer {
   Expected<uint32_t> add_client(const Joining& who,
                                 const std::function<void(const Client&)>& hand_out);
   Expected<OpenedForKernels> add_for_kernels(uint32_t owner);
+  std::vector<uint32_t> channels_of(uint32_t owner) const;
   uint32_t first_run_of(uint32_t number, uint32_t depth);
   void sleep();
   void tell_sleep(int change);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/control.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <utility>
 
@@ -22,10 +24,18 @@ std::string receive_control(const ssd::Descriptor& connection,
   return std::move(message.bytes);
 }
 
-std::string ControlLine::ask(const Question& question, std::vector<ssd::Descriptor>* descriptors) {
+bool is_trusted(const vfs::Credentials& who) { return who.uid == 0 || who.uid == ::geteuid(); }
+
+std::string ControlLine::ask(const Question& question, std::vector<ssd::Descriptor>* descriptors,
+                             const ssd::Descriptor& with) {
+  const int file = with.get();
+  const auto files = with.is_open() ? std::span(&file, 1) : std::span<const int>();
   const std::lock_guard lock(mutex_);
   if (!is_in_step_) ssd::fail_with(ETIMEDOUT, "the server has not answered a question before");
-  if (!send_control(connection_, packed(question))) ssd::fail_with(ESTALE, "the server has ended");
+  if (!send_control(connection_, packed(question), files)) {
+    if (errno == EPERM) ssd::fail_with(EPERM, "the server takes no descriptors of this user's");
+    ssd::fail_with(ESTALE, "the server has ended");
+  }
   is_in_step_ = false;
   const int error = await_message(connection_, std::chrono::steady_clock::now() + timeout_);
   if (error != 0) ssd::fail_with(error, "the server's answer");

@@ -15,10 +15,11 @@
 #include "gofs/volume.hpp"
 #include "host/serve/packing.h"
 #include "ssd/descriptor.h"
+#include "vfs/credentials.h"
 
 namespace gofs::host {
 
-/// The last three are for root and for the user of the server; EPERM.
+/// The last four are for root and for the user of the server; EPERM.
 enum class Ask : uint32_t {
   kInfo,          // -> ServedInfo
   kStatus,        // -> ServerStatus, a part of it: status_of()
@@ -26,15 +27,30 @@ enum class Ask : uint32_t {
   // -> KernelRing, with its memory: a second channel of the client's own, in the place of one that
   // it had; EBUSY where calls are under way there.
   kForKernels,
+  kCloseWindow,  // `window`, which no call names any more
+  // MemoryName, perhaps with a descriptor -> the number of a window, for the calls of all channels
+  // of the client. Whoever has a name of a GPU's memory reaches it, so the server takes it only of
+  // those who could do so themselves.
+  kOpenWindow,
   kCollectGarbage,  // CleaningOptions -> CleaningReport
   kDrain,           // from now on no new client is taken
   kStop,            // all clients are ended; the answer comes when the volume is unmounted
+};
+
+/// Memory of a GPU that a client has, and what part of it is to be a window.
+struct MemoryName {
+  std::string handle;    // as kernels::ForeignMemory has it, as the next
+  uint64_t whole_bytes;  // of what the name stands for
+  uint64_t offset;       // in that
+  uint64_t bytes;
 };
 
 struct Question {
   Ask ask;
   CleaningOptions cleaning;
   uint32_t from = 0;  // of kStatus: the first channel
+  uint32_t window = 0;
+  MemoryName memory{};
 };
 
 struct Answer {
@@ -61,8 +77,9 @@ struct ClientStatus {
   uint32_t uid;
   uint32_t gid;
   int32_t pid;
-  uint64_t calls;  // that were taken
-  bool leaving;    // its process has gone, and a call of it is under way
+  uint64_t calls;             // that were taken
+  bool leaving;               // its process has gone, and a call of it is under way
+  uint64_t window_bytes = 0;  // of memory of its own that the server reaches
 };
 
 struct ServerStatus {
@@ -76,8 +93,14 @@ struct ServerStatus {
 /// In a part are no more.
 inline constexpr size_t kClientsOfPart = 1024;
 
+/// Whether a client may do what its server's user may.
+bool is_trusted(const vfs::Credentials& who);
+
 /// Whether it is answered at once, also while another question takes long.
-constexpr bool is_quick(Ask ask) { return ask == Ask::kStatus || ask == Ask::kCommandTimes; }
+constexpr bool is_quick(Ask ask) {
+  return ask == Ask::kStatus || ask == Ask::kCommandTimes || ask == Ask::kOpenWindow ||
+         ask == Ask::kCloseWindow;
+}
 
 /// No message has more bytes.
 inline constexpr size_t kControlBytesMax = 64 * 1024;
@@ -103,8 +126,10 @@ class ControlLine {
 
   /// Asks, waits, and gives what was found, and what has come with it. Throws std::system_error:
   /// the answer's error, ESTALE where the server has gone, EPROTO; ETIMEDOUT, also for all
-  /// questions after one whose answer has not come: it would be taken for theirs.
-  std::string ask(const Question& question, std::vector<ssd::Descriptor>* descriptors = nullptr);
+  /// questions after one whose answer has not come: it would be taken for theirs. `with` goes
+  /// along, if it is open.
+  std::string ask(const Question& question, std::vector<ssd::Descriptor>* descriptors = nullptr,
+                  const ssd::Descriptor& with = {});
 
   const ssd::Descriptor& connection() const { return connection_; }
 
@@ -145,8 +170,12 @@ void fields(Archive& archive, CleaningOptions& it) {
   archive(it.segments_max, it.emptiest_first);
 }
 template <typename Archive>
+void fields(Archive& archive, MemoryName& it) {
+  archive(it.handle, it.whole_bytes, it.offset, it.bytes);
+}
+template <typename Archive>
 void fields(Archive& archive, Question& it) {
-  archive(it.ask, it.cleaning, it.from);
+  archive(it.ask, it.cleaning, it.from, it.window, it.memory);
 }
 template <typename Archive>
 void fields(Archive& archive, Answer& it) {
@@ -201,7 +230,7 @@ void fields(Archive& archive, KernelRing& it) {
 }
 template <typename Archive>
 void fields(Archive& archive, ClientStatus& it) {
-  archive(it.channel, it.uid, it.gid, it.pid, it.calls, it.leaving);
+  archive(it.channel, it.uid, it.gid, it.pid, it.calls, it.leaving, it.window_bytes);
 }
 template <typename Archive>
 void fields(Archive& archive, ServerStatus& it) {

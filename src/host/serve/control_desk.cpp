@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/control_desk.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -14,8 +12,6 @@ namespace gofs::host {
 namespace {
 
 bool is_for_all(Ask ask) { return ask == Ask::kInfo || is_quick(ask); }
-
-bool is_trusted(const vfs::Credentials& who) { return who.uid == 0 || who.uid == ::geteuid(); }
 
 /// The clients from channel `from` on, as many as a message has room for.
 ServerStatus part_of(ServerStatus status, uint32_t from) {
@@ -45,7 +41,9 @@ Expected<std::string> ControlDesk::find(const Question& question) {
       if (!times) return times.error();
       return packed(*times);
     }
-    case Ask::kForKernels:  // which is the connection's business
+    case Ask::kForKernels:  // these are the connection's business
+    case Ask::kOpenWindow:
+    case Ask::kCloseWindow:
       break;
     case Ask::kCollectGarbage: {
       const auto report = volume_.collect_garbage(question.cleaning);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gofs/volume.hpp"
+#include "host/backend_for_test.h"
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
 #include "host/serve/control_desk.h"
@@ -35,6 +36,8 @@ class FakeCuda {
   FakeCuda() : library_(::dlopen(GOFS_FAKE_CUDA, RTLD_NOW)) {
     EXPECT_NE(library_, nullptr) << ::dlerror();
     find("fake_gpu_allocate", allocate);
+    find("fake_gpu_map", map);
+    find("fake_gpu_copies", copies);
     find("fake_gpu_look", look);
     find("fake_gpu_fill", fill);
     find("fake_gpu_captured_stream", captured_stream);
@@ -43,6 +46,8 @@ class FakeCuda {
   }
 
   decltype(&fake_gpu_allocate) allocate = nullptr;
+  decltype(&fake_gpu_map) map = nullptr;
+  decltype(&fake_gpu_copies) copies = nullptr;
   decltype(&fake_gpu_look) look = nullptr;
   decltype(&fake_gpu_fill) fill = nullptr;
   decltype(&fake_gpu_captured_stream) captured_stream = nullptr;
@@ -57,19 +62,23 @@ class FakeCuda {
   void* const library_;
 };
 
-class GpuMemoryTest : public ServedVolumeTest, public ::testing::WithParamInterface<bool> {
+/// Where the volume is: mounted by the program on the CPU, or by a server there, or on a GPU.
+enum class Place { kMounted, kServed, kServedOnGpu };
+
+class GpuMemoryTest : public ServedVolumeTest, public ::testing::WithParamInterface<Place> {
  protected:
-  GpuMemoryTest() {
-    const bool attached = GetParam();
-    channels_.emplace(served(*volume_), ChannelServerOptions{});
-    desk_.emplace(*volume_, *channels_, [] {});
-    server_.emplace(*channels_, listening_.descriptor(),
-                    [this](const Question& question, const vfs::Credentials& who) {
-                      return desk_->answer(question, who);
-                    });
+  static BackendMaker backend() {
+    if (GetParam() != Place::kServedOnGpu) return make_backend;
+    return [](const std::string&, std::string&) -> std::unique_ptr<kernels::Backend> {
+      return std::make_unique<BackendForTest>(4);
+    };
+  }
+  GpuMemoryTest() : ServedVolumeTest(backend()) {
+    begin_server();
     EXPECT_TRUE(image::make_volume(own_image_.path(), uint64_t{128} << 20, {}).ok());
-    auto used = attached ? Volume::attach(path_)
-                         : Volume::mount(own_image_.path(), {.backend = "cpu", .read_only = false});
+    auto used = GetParam() != Place::kMounted
+                    ? Volume::attach(path_)
+                    : Volume::mount(own_image_.path(), {.backend = "cpu", .read_only = false});
     EXPECT_TRUE(used) << used.error().message;
     used_.emplace(std::move(*used));
     // Before CUDA is there, too.
@@ -78,6 +87,36 @@ class GpuMemoryTest : public ServedVolumeTest, public ::testing::WithParamInterf
     for (size_t i = 0; i < contents_.size(); ++i) contents_[i] = static_cast<char>(i * 31 / 7);
     EXPECT_EQ(used_->pwrite(fd_, contents_.data(), kFileBytes, 0).value(), kFileBytes);
     cuda_.emplace();
+  }
+
+  void begin_server() {
+    channels_.emplace(served(*volume_), ChannelServerOptions{});
+    desk_.emplace(*volume_, *channels_, [] {});
+    server_.emplace(*channels_, listening_.descriptor(),
+                    [this](const Question& question, const vfs::Credentials& who) {
+                      return desk_->answer(question, who);
+                    });
+  }
+  void end_server() {
+    server_.reset();
+    desk_.reset();
+    channels_.reset();
+  }
+  /// Whether the file comes to be there, and goes back, without a copy by the driver.
+  bool is_moved_directly(void* memory, uint64_t bytes) {
+    const uint64_t before = cuda_->copies();
+    cuda_->fill(nullptr, memory, 'q', bytes);
+    EXPECT_EQ(moved(used_->read_ranges({{fd_, memory, bytes, 100}})), bytes);
+    EXPECT_TRUE(in_gpu(memory, bytes) == contents_.substr(100, bytes));
+    cuda_->fill(nullptr, memory, 'w', bytes);
+    EXPECT_EQ(moved(used_->write_ranges({{fd_, memory, bytes, 100}})), bytes);
+    const bool directly = cuda_->copies() == before;
+    std::string found(bytes + 200, '\0');
+    EXPECT_EQ(used_->pread(fd_, found.data(), found.size(), 0).value(), found.size());
+    EXPECT_TRUE(found == contents_.substr(0, 100) + std::string(bytes, 'w') +
+                             contents_.substr(100 + bytes, 100));
+    EXPECT_EQ(used_->pwrite(fd_, contents_.data(), kFileBytes, 0).value(), kFileBytes);
+    return directly;
   }
 
   int64_t moved(const Expected<RangeCall>& call) { return call->wait().value().at(0); }
@@ -97,9 +136,13 @@ class GpuMemoryTest : public ServedVolumeTest, public ::testing::WithParamInterf
   std::string contents_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Volumes, GpuMemoryTest, ::testing::Bool(), [](const auto& test) {
-  return std::string(test.param ? "attached" : "mounted_on_the_cpu");
-});
+INSTANTIATE_TEST_SUITE_P(Volumes, GpuMemoryTest,
+                         ::testing::Values(Place::kMounted, Place::kServed, Place::kServedOnGpu),
+                         [](const auto& test) {
+                           return std::string(test.param == Place::kMounted  ? "mounted_on_the_cpu"
+                                              : test.param == Place::kServed ? "attached"
+                                                                             : "attached_to_a_gpu");
+                         });
 
 TEST_P(GpuMemoryTest, is_read_and_written_by_ranges_in_the_order_of_the_stream) {
   int some = 0;
@@ -164,6 +207,45 @@ TEST_P(GpuMemoryTest, many_ranges_go_their_ways_at_once) {
     if (expected[i] < 0) continue;
     ASSERT_EQ(found.compare(i * kMost, ranges[i].bytes, read(i)), 0) << i;
   }
+}
+
+TEST_P(GpuMemoryTest, what_is_registered_is_reached_by_the_gpu_of_the_server) {
+  constexpr uint64_t kBytes = (uint64_t{5} << 20) + 77;
+  const bool on_gpu = GetParam() == Place::kServedOnGpu;
+  auto* const mapped = static_cast<uint8_t*>(cuda_->map(uint64_t{8} << 20)) + 12'345;
+  EXPECT_FALSE(is_moved_directly(mapped, kBytes));
+  const auto buffer = used_->register_buffer(mapped, kBytes);
+  ASSERT_TRUE(buffer) << buffer.error().message;
+  EXPECT_EQ(is_moved_directly(mapped, kBytes), on_gpu);
+  EXPECT_EQ(is_moved_directly(mapped + 999, 1), on_gpu);
+  EXPECT_FALSE(is_moved_directly(mapped + 999, kBytes - 998)) << "all but one byte";
+  // One that is not registered, or nobody opens, beside it, and one that is not there.
+  void* const other = cuda_->allocate(kBytes);
+  const auto unopened = used_->register_buffer(other, kBytes);
+  ASSERT_TRUE(unopened);
+  const auto results = used_
+                           ->read_ranges({{fd_, mapped, 5000, 0},
+                                          {fd_, other, 5000, 5000},
+                                          {77, mapped + 5000, 10, 0},
+                                          {fd_, mapped + 5000, 5000, kFileBytes - 10}})
+                           .value()
+                           .wait()
+                           .value();
+  EXPECT_EQ(results, (std::vector<int64_t>{5000, 5000, -EBADF, 10}));
+  EXPECT_TRUE(in_gpu(mapped, 5000) + in_gpu(other, 5000) == contents_.substr(0, 10'000));
+  EXPECT_TRUE(in_gpu(mapped + 5000, 10) == contents_.substr(kFileBytes - 10));
+  EXPECT_FALSE(is_moved_directly(other, kBytes));
+  if (GetParam() != Place::kMounted) {
+    // Another server.
+    end_server();
+    begin_server();
+    fd_ = used_->open("/file", O_RDWR).value();
+    EXPECT_EQ(is_moved_directly(mapped, kBytes), on_gpu);
+  }
+  EXPECT_TRUE(used_->unregister_buffer(*buffer));
+  EXPECT_FALSE(is_moved_directly(mapped, kBytes));
+  EXPECT_FALSE(used_->unregister_buffer(*buffer));
+  EXPECT_TRUE(used_->unregister_buffer(*unopened));
 }
 
 TEST_P(GpuMemoryTest, is_refused_where_only_memory_of_the_host_can_be_used) {

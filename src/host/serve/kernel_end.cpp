@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 #include <optional>
@@ -28,7 +29,8 @@ struct KernelEnd::State {
         channel(backend->memory(), 1),
         gone(backend->shared_memory(), 1),
         waiting(backend->memory(), 1),
-        looked(backend->memory(), 1) {}
+        looked(backend->memory(), 1),
+        windows(backend->memory(), 1) {}
   ~State() {
     if (host_memory) backend->forget(host_memory->data());
   }
@@ -52,9 +54,11 @@ struct KernelEnd::State {
   std::unique_ptr<kernels::SharedWarpMemory> gpu_memory;
   std::optional<SharedMemory> host_memory;
   SharedArray<serve::KernelChannel> channel;
-  SharedArray<uint32_t> gone;                  // KernelChannel::gone
-  SharedArray<uint32_t> waiting;               // KernelChannel::waiting
-  SharedArray<uint64_t> looked;                // KernelChannel::gone_looked_ns
+  SharedArray<uint32_t> gone;     // KernelChannel::gone
+  SharedArray<uint32_t> waiting;  // KernelChannel::waiting
+  SharedArray<uint64_t> looked;   // KernelChannel::gone_looked_ns
+  SharedArray<serve::KernelWindows> windows;
+  uint32_t window_count = 0;
   std::optional<SharedArray<uint32_t>> words;  // laps, and a bit for each slot
   std::optional<SharedArray<serve::CallBegun>> begun;
   std::optional<SharedArray<request::VerbRow>> rows;
@@ -94,6 +98,7 @@ KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, ControlLine& lin
   channel->begun = state_->begun->data();
   channel->gone = state_->gone.data();
   channel->gone_looked_ns = state_->looked.data();
+  channel->windows = state_->windows.data();
   own.write(state_->channel.data(), channel.get(), sizeof(*channel));
   const ssd::Descriptor& connection = line.connection();
   watching_ = ssd::start_quiet_thread([this, &connection] { watch(connection); });
@@ -110,6 +115,21 @@ KernelEnd::~KernelEnd() {
 }
 
 VolumeHandle KernelEnd::handle() const { return serve::handle_of(state_->channel.data()); }
+
+void KernelEnd::add_window(const WindowOfClient& window) {
+  simt::MemorySpace& own = state_->backend->memory();
+  serve::KernelWindows* const windows = state_->windows.data();
+  const auto begin = reinterpret_cast<uint64_t>(window.memory);
+  // Who sees the beginning sees the end. [H9]
+  own.write_object(&windows->at[window.number].end, begin + window.bytes);
+  own.write_object(&windows->at[window.number].begin, begin);
+  state_->window_count = std::max(state_->window_count, window.number + 1);
+  own.write_object(&windows->count, state_->window_count);
+}
+
+void KernelEnd::remove_window(uint32_t number) {
+  state_->backend->memory().write_object(&state_->windows.data()->at[number].begin, uint64_t{0});
+}
 
 /// Until the server hangs up: kernels that wait for an answer wait no longer.
 void KernelEnd::watch(const ssd::Descriptor& connection) {

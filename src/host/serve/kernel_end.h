@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/process_mark.h"
+#include "host/serve/channel_client.h"
 #include "host/serve/control.h"
 #include "host/serve/shared_memory.h"
 #include "host/shared_array.h"
@@ -29,6 +30,10 @@ class KernelEnd {
   KernelEnd& operator=(const KernelEnd&) = delete;
 
   VolumeHandle handle() const;
+
+  /// As ChannelClient has them. By one thread at a time; kernels may run.
+  void add_window(const WindowOfClient& window);
+  void remove_window(uint32_t number);
 
  private:
   /// What a child of fork() leaves alone: it cannot use a GPU of its parent's.

@@ -46,8 +46,8 @@ ssd::Descriptor make_socket(int flags = 0) {
   return made;
 }
 
-/// What clients send with their questions is not to reach this process (message.h). Connections
-/// inherit it. An older Linux has no such option.
+/// What clients send with their questions is not to reach this process (message.h), but for those
+/// of take_descriptors_of(). Connections inherit it. An older Linux has no such option.
 void refuse_descriptors(const ssd::Descriptor& listening) {
   const int no = 0;
   (void)::setsockopt(listening.get(), SOL_SOCKET, kPassRights, &no, sizeof(no));
@@ -116,6 +116,11 @@ ListeningSocket::ListeningSocket(std::string path, uint32_t mode)
 
 ListeningSocket::~ListeningSocket() {
   if (inode_at(path_) == inode_) (void)::unlink(path_.c_str());
+}
+
+void take_descriptors_of(const ssd::Descriptor& connection) {
+  const int yes = 1;
+  (void)::setsockopt(connection.get(), SOL_SOCKET, kPassRights, &yes, sizeof(yes));
 }
 
 Peer peer_of(const ssd::Descriptor& connection) {

@@ -52,6 +52,9 @@ struct Peer {
 /// refused what he may do.
 Peer peer_of(const ssd::Descriptor& connection);
 
+/// The other end may send descriptors from now on.
+void take_descriptors_of(const ssd::Descriptor& connection);
+
 /// Sends the greeting, with the ends of a channel or an errno. False: nobody is there.
 bool greet(const ssd::Descriptor& connection, const ChannelEnds* ends, int error);
 

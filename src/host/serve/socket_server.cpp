@@ -126,6 +126,7 @@ void SocketServer::take_client() {
 bool SocketServer::welcome(Connection& connection) {
   const Peer peer = peer_of(connection.descriptor);
   connection.who = peer.credentials;
+  if (is_trusted(connection.who)) take_descriptors_of(connection.descriptor);
   const auto opened = channels_.open({peer.credentials, peer.pid});
   if (opened) connection.channel = opened->number;
   const bool may_stay = opened || connections_.size() <= channels_.channels_max() + kAskingMax;
@@ -142,16 +143,18 @@ void SocketServer::hear(uint32_t mark) {
   if (found == connections_.end()) return;
   const std::shared_ptr<Connection>& connection = found->second;
   try {
-    const std::string bytes = receive_control(connection->descriptor);
+    std::vector<ssd::Descriptor> with;
+    const std::string bytes =
+        receive_control(connection->descriptor, is_trusted(connection->who) ? &with : nullptr);
     if (bytes.empty()) return end_client(mark, !connection->cut);
     if (connection->asks.exchange(true)) return end_client(mark);
-    const Asked asked{connection, unpacked<Question>(bytes)};
+    Asked asked{connection, unpacked<Question>(bytes), std::move(with)};
     if (is_quick(asked.question.ask)) {
-      if (!answer(asked)) end_client(mark);
+      if (!answer(std::move(asked))) end_client(mark);
       return;
     }
     const std::lock_guard lock(mutex_);
-    asked_.push_back(asked);
+    asked_.push_back(std::move(asked));
     has_asked_.notify_one();
   } catch (const std::exception&) {
     end_client(mark);
@@ -163,28 +166,27 @@ void SocketServer::answer_all() {
     std::unique_lock lock(mutex_);
     has_asked_.wait(lock, [this] { return ending_ || !asked_.empty(); });
     if (ending_) return;
-    const Asked asked = std::move(asked_.front());
+    Asked asked = std::move(asked_.front());
     asked_.pop_front();
     lock.unlock();
+    const std::shared_ptr<Connection> by = asked.by;
     bool answered = false;
     try {
-      answered = answer(asked);
+      answered = answer(std::move(asked));
     } catch (const std::exception&) {  // there is no memory
     }
     // It is ended then, rather than left waiting.
     if (!answered) {
-      asked.by->cut = true;
-      (void)::shutdown(asked.by->descriptor.get(), SHUT_RDWR);
+      by->cut = true;
+      (void)::shutdown(by->descriptor.get(), SHUT_RDWR);
     }
   }
 }
 
 /// Whether it has an answer, or will have one at the end that it has asked for.
-bool SocketServer::answer(const Asked& asked) {
+bool SocketServer::answer(Asked asked) {
   ssd::Descriptor memory;
-  const Answer answer = asked.question.ask == Ask::kForKernels
-                            ? open_for_kernels(*asked.by, memory)
-                            : answer_by_(asked.question, asked.by->who);
+  const Answer answer = answer_of(asked, memory);
   if (asked.question.ask == Ask::kStop && answer.error == 0) {
     const std::lock_guard lock(mutex_);
     stopping_.push_back(asked.by);
@@ -195,6 +197,40 @@ bool SocketServer::answer(const Asked& asked) {
   const int with[] = {memory.get()};
   return send_answer(asked.by->descriptor, answer,
                      memory.is_open() ? std::span<const int>(with) : std::span<const int>());
+}
+
+/// `memory` goes along with it, if it is open.
+Answer SocketServer::answer_of(Asked& asked, ssd::Descriptor& memory) {
+  switch (asked.question.ask) {
+    case Ask::kForKernels:
+      return open_for_kernels(*asked.by, memory);
+    case Ask::kOpenWindow:
+      return open_window(asked);
+    case Ask::kCloseWindow:
+      return close_window(*asked.by, asked.question.window);
+    default:
+      return answer_by_(asked.question, asked.by->who);
+  }
+}
+
+Answer SocketServer::open_window(Asked& asked) {
+  Connection& connection = *asked.by;
+  if (!is_trusted(connection.who)) return {EPERM, "for root and the user of the server", {}};
+  const std::lock_guard lock(connection.mutex);
+  if (connection.ended || !connection.channel) return {ESTALE, "a client without a channel", {}};
+  ssd::Descriptor descriptor;
+  if (!asked.with.empty()) descriptor = std::move(asked.with.front());
+  const auto number =
+      channels_.open_window(*connection.channel, asked.question.memory, std::move(descriptor));
+  if (!number) return {number.error().code, number.error().message, {}};
+  return {0, {}, packed(*number)};
+}
+
+Answer SocketServer::close_window(Connection& connection, uint32_t window) {
+  const std::lock_guard lock(connection.mutex);
+  if (connection.ended || !connection.channel) return {ESTALE, "a client without a channel", {}};
+  if (!channels_.close_window(*connection.channel, window)) return {EINVAL, "no such window", {}};
+  return {0, {}, {}};
 }
 
 /// A client has one such channel: each takes memory of the GPU. Who asks again could not use the

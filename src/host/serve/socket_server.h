@@ -59,10 +59,12 @@ class SocketServer {
   struct Asked {
     std::shared_ptr<Connection> by;
     Question question;
+    std::vector<ssd::Descriptor> with;
   };
 
   void end_threads();
-  bool answer(const Asked& asked);
+  bool answer(Asked asked);
+  Answer answer_of(Asked& asked, ssd::Descriptor& memory);
   void run();
   void take_client();
   bool welcome(Connection& connection);
@@ -71,6 +73,8 @@ class SocketServer {
   bool has_left(Leaving& leaving);
   Answer open_for_kernels(Connection& connection, ssd::Descriptor& memory);
   bool close_for_kernels(Connection& connection);
+  Answer open_window(Asked& asked);
+  Answer close_window(Connection& connection, uint32_t window);
   void answer_all();
   void close_all();
 
