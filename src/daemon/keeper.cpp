@@ -11,12 +11,14 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "cli/session.h"
 #include "daemon/keeper_line.h"
+#include "daemon/mps.h"
 #include "daemon/signals.h"
 #include "daemon/speech.h"
 #include "daemon/worker_process.h"
@@ -109,6 +111,7 @@ class Keeper {
     for (const ssd::ClaimedImage& claim : claims_) {
       for (const int one : claim.descriptors()) claimed_.push_back(one);
     }
+    if (options.mps) mps_.emplace();
   }
 
   int keep() {
@@ -232,6 +235,7 @@ class Keeper {
   const ssd::Descriptor signals_;
   const std::vector<ssd::ClaimedImage> claims_;
   std::vector<int> claimed_;  // their descriptors
+  std::optional<Mps> mps_;
 };
 
 }  // namespace

@@ -73,9 +73,15 @@ int run(int argument_count, char** arguments) {
                    : "'" + word + "' is no ADDRESS:PORT by numbers, such as :9466 or [::1]:9466";
       })
       ->type_name("ADDRESS:PORT");
+  app.add_flag("--mps", options.mps,
+               "Start CUDA's Multi-Process Service where it does not run, so that kernels of "
+               "clients can call; with --backend cuda");
   app.add_flag("--work", works, "What gofsd calls itself with")->group("");
   app.add_option("--claims", options.claims, "What it hands over then")->group("");
   app.callback([&] {
+    if (options.mps && options.backend != "cuda") {
+      throw CLI::ValidationError("--mps", "is for --backend cuda");
+    }
     options.volume = session.volume;
     session.exit_status = works ? work(options) : keep(options);
   });

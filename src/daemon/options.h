@@ -20,6 +20,7 @@ struct Options {
   uint32_t threads = std::max(4u, 2 * std::thread::hardware_concurrency());
   uint32_t blocks = 16;  // of a GPU, at the most
   uint32_t clients_max = 256;
+  bool mps = false;     // is started where it does not run (mps.h)
   std::string metrics;  // where they are told (metrics_address.h); empty: nowhere
   // A worker that has given no sign of life for so long is ended. An SSD may take 127.5 s to reset
   // (CAP.TO), the longest that a worker waits without one. 0: never.

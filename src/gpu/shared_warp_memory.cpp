@@ -130,9 +130,10 @@ void require_mps(int device) {
   check(driver().get_attribute(&enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, device),
         "cuDeviceGetAttribute");
   if (enabled == 0) {
-    ssd::fail_with(ENOTSUP,
-                   "processes take turns on this GPU, and kernels of one cannot wait for those of "
-                   "another: run nvidia-cuda-mps-control -d before both are started");
+    ssd::fail_with(
+        ENOTSUP,
+        "processes take turns on this GPU, and kernels of one cannot wait for those of "
+        "another: start gofsd with --mps, or run nvidia-cuda-mps-control -d before both");
   }
 }
 

@@ -327,5 +327,74 @@ TEST(Gofsd, refuses_what_it_cannot_serve) {
   daemon.stop();
 }
 
+/// A folder with a nvidia-cuda-mps-control of ours, which notes what it is asked. It runs where a
+/// file "runs" is there.
+class FakeMps {
+ public:
+  explicit FakeMps(const std::string& starting) : path_before_(std::getenv("PATH")) {
+    const std::string program = folder() + "/nvidia-cuda-mps-control";
+    std::filesystem::create_directory(folder());
+    std::ofstream(program) << "#!/bin/sh\ncd " << folder() << "\n"
+                           << "if [ \"$1\" = -d ]; then echo start >> asked\n"
+                           << starting
+                           << "\nfi\n"
+                              "read -r word\necho \"$word\" >> asked\n[ -e runs ] || exit 1\n"
+                              "[ \"$word\" != quit ] || rm runs\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    EXPECT_EQ(::setenv("PATH", (folder() + ":" + path_before_).c_str(), 1), 0);
+  }
+  ~FakeMps() {
+    (void)::setenv("PATH", path_before_.c_str(), 1);
+    std::filesystem::remove_all(folder());
+  }
+  std::string folder() const { return beside_.path() + ".mps"; }
+  std::string file(const std::string& name) const { return folder() + "/" + name; }
+  std::string asked() const { return cli_test::read_file(file("asked")); }
+  bool runs() const { return ::access(file("runs").c_str(), F_OK) == 0; }
+
+ private:
+  const std::string path_before_;
+  const image::TemporaryPath beside_;
+};
+
+/// What gofsd says where it is to serve by a GPU that is not there, and MPS is to be started.
+std::string with_mps() {
+  Daemon daemon;
+  daemon.start({"--backend", "cuda", "--mps"});
+  EXPECT_TRUE(comes_true([&] { return !daemon.keeper().running(); }));
+  EXPECT_EQ(daemon.keeper().state(), "ended with status 1");
+  return daemon.said();
+}
+
+TEST(Gofsd, starts_mps_where_it_does_not_run) {
+  if (::access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "there is a GPU";
+  {
+    const FakeMps mps("touch runs; exit 0");
+    EXPECT_EQ(with_mps().find("mps"), std::string::npos);
+    EXPECT_EQ(mps.asked(), "start\nquit\n") << "it ends with gofsd";
+    EXPECT_FALSE(mps.runs());
+  }
+  {
+    const FakeMps mps("echo An instance of this daemon is already running; exit 1");
+    std::ofstream(mps.file("runs")) << "";
+    EXPECT_EQ(with_mps().find("mps"), std::string::npos);
+    EXPECT_EQ(mps.asked(), "start\nget_server_list\n") << "one that was found goes on";
+    EXPECT_TRUE(mps.runs());
+  }
+  {
+    const FakeMps mps("echo no room; echo for pipes >&2; exit 1");
+    const std::string said = with_mps();
+    EXPECT_NE(said.find("nvidia-cuda-mps-control -d does not start MPS: no room for pipes"),
+              std::string::npos)
+        << said;
+  }
+  {
+    const FakeMps mps("");
+    EXPECT_EQ(::unlink(mps.file("nvidia-cuda-mps-control").c_str()), 0);
+    const std::string said = with_mps();
+    EXPECT_NE(said.find("nvidia-cuda-mps-control: No such file"), std::string::npos) << said;
+  }
+}
+
 }  // namespace
 }  // namespace gofs::daemon_test
