@@ -140,6 +140,18 @@ bool reaches(MountedVolume& self, uint64_t address, uint64_t bytes) {
   return bytes == 0 || is_gpu_memory(reinterpret_cast<const void*>(address));
 }
 
+/// The number of the registration.
+uint64_t register_buffer(MountedVolume& self, uint64_t address, uint64_t bytes) {
+  auto buffer = self.call([&](Volume& volume) {
+    return volume.register_buffer(reinterpret_cast<void*>(address), bytes);
+  });
+  return take(std::move(buffer), &self.name()).id;
+}
+
+void unregister_buffer(MountedVolume& self, uint64_t number) {
+  take(self.call([&](Volume& volume) { return volume.unregister_buffer({number}); }), &self.name());
+}
+
 /// What was begun and is not waited for.
 class Transfer {
  public:
@@ -186,6 +198,8 @@ void define_device_ranges(nb::module_& module, VolumeClass& volume) {
       .def("wait", &Transfer::wait);
   volume.def_prop_ro("reaches_gpu", &MountedVolume::is_on_gpu)
       .def("reaches", &reaches, "address"_a, "bytes"_a)
+      .def("register_buffer", &register_buffer, "address"_a, "bytes"_a)
+      .def("unregister_buffer", &unregister_buffer, "number"_a)
       .def("check_memory", &check_memory, "memory"_a, "stream"_a)
       .def("move_ranges", &move_ranges, "ranges"_a, "writes"_a, "stream"_a)
       .def("begin_ranges", &begin_ranges, "ranges"_a, "writes"_a, "stream"_a)

@@ -34,6 +34,7 @@ from gofs._file import File
 from gofs._mounting import attach, mkfs, mount
 from gofs._names import RENAME_EXCHANGE, RENAME_NOREPLACE
 from gofs._packed import PackedFiles
+from gofs._registering import Registration
 from gofs._transfer import Transfer
 from gofs._volume import Volume
 
@@ -52,6 +53,7 @@ __all__ = [
     "MemoryReport",
     "OutcomeCounts",
     "PackedFiles",
+    "Registration",
     "ScandirIterator",
     "Statistics",
     "TimedCommands",

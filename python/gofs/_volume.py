@@ -18,6 +18,7 @@ from gofs._numbers import not_negative, several, truth_value, whole_number
 from gofs._opening import open_file
 from gofs._ranges import read_ranges, write_ranges
 from gofs._read_many import read_arrays, read_dir, read_many, read_many_into
+from gofs._registering import Registration
 from gofs._stat import statvfs_result
 from gofs._write_many import write_many
 
@@ -115,6 +116,18 @@ class Volume(Names, Closing):
         """
         handle = self._core.device_handle()
         return handle if self._is_for_kernels else 0
+
+    def register(self, buffer: Memory) -> Registration:
+        """Lets who moves the volume's data reach `buffer` by itself, until that is closed.
+
+        For memory of a GPU, of the volume that a server on that GPU has mounted: its calls move
+        bytes there directly, those of kernels too, where the program's user is the server's or root
+        (torch's and CuPy's memory, but for what comes of expandable segments). For memory that a
+        physical SSD reads and writes: of the host at multiples of 4 KiB, of a GPU of 64 KiB. Other
+        data is copied, as it is without. Worth it for buffers that are used again and again.
+        ValueError for no bytes, FileExistsError where some are registered.
+        """
+        return Registration(self, buffer)
 
     def memory(self) -> _core.MemoryReport:
         """What the volume takes of memory, which is counted for some milliseconds."""

@@ -105,6 +105,14 @@ def check(volume: gofs.Volume, gpu: Gpu) -> None:
     assert gpu.bytes_of(part) == bytes([2] * 100)
     assert volume.write_async("/later", part).result() == 100
     assert volume.read("/later") == bytes([2] * 100)
+    with volume.register(part) as registered:
+        assert volume.read_into("/file", part) == 100
+        assert gpu.bytes_of(part) == DATA[:100]
+        with pytest.raises(FileExistsError):
+            volume.register(part)
+        assert not registered.closed
+    assert registered.closed
+    volume.register(part).close()
     empty: Any = gpu.tensor(0)
     assert volume.write("/later", empty) == 0
     assert volume.read("/later") == b""

@@ -234,6 +234,34 @@ def test_what_has_no_memory_is_refused_with_what_has(volume: gofs.Volume, wrong:
         volume.read_into("/file", wrong)
 
 
+def test_memory_is_registered_and_is_not_any_more(volume: gofs.Volume) -> None:
+    volume.write("/file", bytes(range(100)))
+    buffer = bytearray(10_000)
+    array = numpy.zeros((10, 10))
+    with volume.register(buffer), volume.register(array) as registered:
+        assert volume.read_into("/file", buffer) == 100
+        assert buffer[:100] == bytes(range(100))
+        with pytest.raises(FileExistsError):
+            volume.register(memoryview(buffer)[5000:])
+        with pytest.raises(BufferError):
+            buffer.clear()  # it is kept as it is
+        assert not registered.closed
+    assert registered.closed
+    registered.close()
+    buffer.clear()
+    forgotten = volume.register(array)
+    del forgotten
+    kept = volume.register(array)
+    with pytest.raises(BufferError):
+        volume.register(b"read-only")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="without any bytes"):
+        volume.register(bytearray())
+    volume.close()
+    kept.close()
+    with pytest.raises(ValueError, match="closed"):
+        volume.register(array)
+
+
 def test_nothing_is_read_into_and_written_from_nothing(volume: gofs.Volume) -> None:
     assert volume.write("/empty", b"") == 0
     assert volume.write("/empty", FakeTensor(numpy.zeros(0))) == 0
