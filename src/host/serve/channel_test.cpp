@@ -354,7 +354,7 @@ void be_hostile(ChannelEnds& ends, uint32_t seed) {
     std::memcpy(&wanted, &request, sizeof(wanted));
     wanted.verb = static_cast<Verb>(random() % (request::kVerbs + 2));
     wanted.descriptor = static_cast<int32_t>(random() % 8);
-    wanted.buffer = random() % 4 == 0 ? static_cast<uint32_t>(random()) : 0;
+    wanted.buffer = random() % 4 == 0 ? static_cast<uint32_t>(random()) >> random() % 32 : 0;
     wanted.buffer_offset = random() % 4 == 0 ? random() : random() % 4096 * 8;
     wanted.bytes = random() % 4 == 0 ? random() : random() % 70'000;
     wanted.offset = random() % 8 == 0 ? static_cast<int64_t>(random()) : 0;
