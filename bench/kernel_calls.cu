@@ -29,20 +29,23 @@ using gofs::measuring::take;
 
 constexpr const char* kPath = "/gofs_kernel_calls";
 constexpr uint64_t kFileBytes = uint64_t{64} << 20;
-constexpr uint64_t kCallBytes = 4096;
+constexpr uint64_t kSmall = 4096;
+constexpr uint64_t kLarge = 128 * 1024;
 constexpr uint32_t kWarpsOfBlock = 4;
 
 enum class Kind { kAccess, kRead, kWrite };
 struct Row {
   Kind kind;
+  uint64_t bytes;
   bool registered;  // the memory that is read into, or written from
   const char* name;
 };
-constexpr Row kRows[] = {{Kind::kAccess, false, "access"},
-                         {Kind::kRead, false, "pread 4 KiB"},
-                         {Kind::kRead, true, "pread, registered"},
-                         {Kind::kWrite, false, "pwrite 4 KiB"},
-                         {Kind::kWrite, true, "pwrite, registered"}};
+constexpr Row kRows[] = {
+    {Kind::kAccess, kSmall, false, "access"},   {Kind::kRead, kSmall, false, "pread 4 KiB"},
+    {Kind::kRead, kSmall, true, "registered"},  {Kind::kWrite, kSmall, false, "pwrite 4 KiB"},
+    {Kind::kWrite, kSmall, true, "registered"}, {Kind::kRead, kLarge, false, "pread 128 KiB"},
+    {Kind::kRead, kLarge, true, "registered"},  {Kind::kWrite, kLarge, false, "pwrite 128 KiB"},
+    {Kind::kWrite, kLarge, true, "registered"}};
 
 void take(cudaError_t result) {
   if (result != cudaSuccess) fail(cudaGetErrorString(result));
@@ -66,28 +69,28 @@ struct Done {
   int64_t error;  // of a call that failed, or 0
 };
 
-/// Calls of each warp, one after the other, for `ns`: of any block of the file.
-__global__ void call_kernel(VolumeHandle volume, int fd, Kind kind, uint64_t ns, uint8_t* buffers,
-                            Done* all) {
+/// Calls of each warp, one after the other, for `ns`: of `bytes` anywhere in the file.
+__global__ void call_kernel(VolumeHandle volume, int fd, Kind kind, uint64_t bytes, uint64_t ns,
+                            uint8_t* buffers, Done* all) {
   const uint32_t number = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   const auto warp = gofs::this_warp();
-  uint8_t* const buffer = buffers + number * kCallBytes;
+  uint8_t* const buffer = buffers + number * bytes;
   uint64_t random = number;
   Done done{};
   const uint64_t began = now_ns();
   do {
     random = random * 6364136223846793005u + 1442695040888963407u;
-    const uint64_t offset = (random >> 33) % (kFileBytes / kCallBytes) * kCallBytes;
+    const uint64_t offset = (random >> 33) % (kFileBytes / bytes) * bytes;
     int64_t answer = 0;
     switch (kind) {
       case Kind::kAccess:
         answer = gofs::access(warp, volume, "/", 0);
         break;
       case Kind::kRead:
-        answer = gofs::pread(warp, volume, fd, buffer, kCallBytes, offset);
+        answer = gofs::pread(warp, volume, fd, buffer, bytes, offset);
         break;
       case Kind::kWrite:
-        answer = gofs::pwrite(warp, volume, fd, buffer, kCallBytes, offset);
+        answer = gofs::pwrite(warp, volume, fd, buffer, bytes, offset);
         break;
     }
     if (answer < 0) done.error = answer;
@@ -106,7 +109,7 @@ class Calls {
     for (uint64_t at = 0; at < kFileBytes; at += bytes.size()) {
       take(volume_.pwrite(fd_, bytes.data(), bytes.size(), at));
     }
-    buffer_bytes_ = warps_most * kCallBytes;
+    buffer_bytes_ = warps_most * kLarge;
     take(cudaMalloc(&buffers_, buffer_bytes_));
     take(cudaMallocHost(&done_, warps_most * sizeof(Done)));
   }
@@ -115,8 +118,9 @@ class Calls {
     gofs::BufferHandle registered;
     if (row.registered) registered = take(volume_.register_buffer(buffers_, buffer_bytes_));
     const uint32_t of_block = warps % kWarpsOfBlock == 0 ? kWarpsOfBlock : 1;
-    call_kernel<<<warps / of_block, 32 * of_block>>>(
-        volume_.device(), fd_, row.kind, static_cast<uint64_t>(1e9 * seconds), buffers_, done_);
+    call_kernel<<<warps / of_block, 32 * of_block>>>(volume_.device(), fd_, row.kind, row.bytes,
+                                                     static_cast<uint64_t>(1e9 * seconds), buffers_,
+                                                     done_);
     take(cudaGetLastError());
     take(cudaDeviceSynchronize());
     if (row.registered) take(volume_.unregister_buffer(registered));

@@ -63,12 +63,12 @@ GOFS_HD inline void open_channel(serve::Channel& channel, const ChannelParams& p
     simt::store_relaxed(channel.answered[slot], 0u);
   }
   for (serve::Window& window : channel.windows) window = {};
-  channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes, 0};
+  channel.windows[0] = {params.ring.buffer, params.ring.buffer_bytes, {0}};
   channel.next_slot = 0;
   serve::Server& server = *params.server;
   if (params.first_run == server.run_count) add_runs(server, channel, params);
   channel.runs = server.runs + params.first_run;
-  simt::store_release(channel.state, uint32_t{serve::kChannelOpen});  // [H3]
+  serve::open_gate(channel.gate);
   for (uint32_t i = 0; i < serve::runs_of(params.ring.depth); ++i) {
     simt::store_release(
         channel.runs[i].published,
@@ -83,8 +83,6 @@ GOFS_HD inline void count_calls(simt::AnyWarp auto warp, const serve::Server& se
   const uint32_t count = warp.shfl(simt::load_relaxed(server.count), 0);
   for (uint32_t i = 0; i < count; ++i) {
     const serve::Channel& channel = server.channels[i];
-    if (warp.shfl(simt::load_acquire(channel.state), 0) == serve::kChannelFree) continue;
-    warp.sync();
     uint64_t taken = 0;
     for (uint32_t slot = warp.thread_rank(); slot < channel.ring.depth; slot += warp.size()) {
       taken += simt::load_relaxed(channel.taken[slot]);
@@ -114,20 +112,29 @@ GOFS_HD inline void channel_body(simt::AnyWarp auto warp, uint32_t warp_index, u
       if (leader && done != 0) simt::store_system_relaxed(channel.ring.head->gone, 1u);
       break;
     case ChannelStep::kFinishClose:
-      done = warp.shfl(leader && serve::is_left(channel) ? 1u : 0u, 0);
+      done = warp.shfl(leader && serve::is_left(channel.gate) ? 1u : 0u, 0);
       if (done == 0) break;
       warp.sync();
       if (channel.caller.client != vfs::kMountClient && params.keeps_client == 0) {
         closed = vfs::close_all(vfs::CallerWarp(warp, channel.caller), *server.fs);
       }
       warp.sync();
-      if (leader) simt::store_release(channel.state, uint32_t{serve::kChannelFree});
       break;
     case ChannelStep::kOpenWindow:
-      if (leader) serve::open_window(channel.windows[params.window], params.memory, params.bytes);
+      if (leader) {
+        serve::Window& window = channel.windows[params.window];
+        window.memory = params.memory;
+        window.bytes = params.bytes;
+        serve::open_gate(window.gate);
+      }
       break;
     case ChannelStep::kCloseWindow:
-      done = warp.shfl(leader && serve::close_window(channel.windows[params.window]) ? 1u : 0u, 0);
+      if (leader) {
+        serve::Gate& gate = channel.windows[params.window].gate;
+        (void)serve::close_gate(gate);
+        done = serve::is_left(gate) ? 1 : 0;
+      }
+      done = warp.shfl(done, 0);
       break;
     case ChannelStep::kCountCalls:
       detail::count_calls(warp, server, params.calls);

@@ -59,10 +59,7 @@ class LookFarTest : public ::testing::TestWithParam<uint32_t> {
     run_alone(GetParam(), [&](const Warp& warp) { channel_body(warp, 0, 1, params); });
     laps_[number].assign(kDepths[number], 0);
   }
-  void close(uint32_t number) {
-    ASSERT_TRUE(serve::begin_close(channels_[number]));
-    channels_[number].state = serve::kChannelFree;
-  }
+  void close(uint32_t number) { ASSERT_TRUE(serve::begin_close(channels_[number])); }
 
   /// A client publishes there; which place it is.
   Place publish(uint32_t number, uint32_t slot) {
@@ -73,7 +70,7 @@ class LookFarTest : public ::testing::TestWithParam<uint32_t> {
   void answer(const Place& place) {
     const auto [number, slot, lap] = place;
     channels_[number].answered[slot] = lap + 1;
-    serve::leave_channel(channels_[number]);
+    serve::leave_gate(channels_[number].gate);
   }
 
   /// All that a look finds: what it keeps, and what it hands on.
@@ -121,7 +118,7 @@ TEST_P(LookFarTest, finds_each_request_once_and_the_next_when_it_is_answered) {
     for (const Place& place : places) answer(place);
     EXPECT_EQ(look(), Places{});
   }
-  for (const serve::Channel& channel : channels_) EXPECT_EQ(channel.inside, 0u);
+  for (const serve::Channel& channel : channels_) EXPECT_TRUE(serve::is_left(channel.gate));
 }
 
 TEST_P(LookFarTest, takes_no_second_request_of_a_slot_before_the_first_is_answered) {

@@ -7,7 +7,7 @@
 //   who looks: push          [H4]
 //   all: take
 //
-// One warp at a time pushes. A call is in its channel from then on (enter_channel).
+// One warp at a time pushes. A call is in its channel from then on (gate.h).
 #pragma once
 
 #include "serve/ring.h"

@@ -27,7 +27,7 @@ struct CallBegun {
 
 /// Memory of the client's that the server reaches too: its window of this number.
 struct KernelWindow {
-  uint64_t begin;  // an address; 0: there is none [H9]
+  uint64_t begin;  // an address; 0: there is none [H8]
   uint64_t end;
 };
 
@@ -245,7 +245,7 @@ GOFS_HD inline DataPlace place_in_windows(const KernelWindows& windows, const vo
   const uint32_t count = simt::load_relaxed(windows.count);
   for (uint32_t number = 1; number < count; ++number) {
     const KernelWindow& window = windows.at[number];
-    const uint64_t first = simt::load_acquire(window.begin);  // [H9]
+    const uint64_t first = simt::load_acquire(window.begin);  // [H8]
     if (first == 0 || begin < first) continue;
     const uint64_t end = simt::load_relaxed(window.end);
     if (begin < end && bytes <= end - begin) return {number, begin - first};

@@ -29,7 +29,7 @@ GOFS_HD inline uint32_t enter_found(simt::AnyWarp auto warp, const Server& serve
     left &= ~same;
     uint32_t inside = 0;
     if (warp.thread_rank() == 0) {
-      inside = enter_channel(server.channels[number], simt::popcount(same)) ? 1 : 0;
+      inside = enter_gate(server.channels[number].gate, simt::popcount(same)) ? 1 : 0;
     }
     if (warp.shfl(inside, 0) != 0) entered |= same;
   }
@@ -57,39 +57,98 @@ GOFS_NOINLINE GOFS_HD inline void hand_on(simt::AnyWarp auto warp, const Server&
   if (lanes != 0) push(warp, *server.found, lanes, call);
 }
 
-/// One slot of a lane's, as it was seen.
-struct FarSlot {
-  FoundCall call;  // if there is one
-  uint32_t published;
-  uint32_t answered;  // from the slot before, perhaps more by now
-
-  GOFS_HD bool is_found() const { return published == call.place.lap + 1; }
+/// A run, as a lane has seen it.
+struct SeenRun {
+  const uint32_t* published;  // null: its channel is not open, or there is no such run
+  const uint32_t* taken;
+  const uint32_t* answered;
+  uint32_t channel;
+  uint32_t first;
+  uint32_t count;
 };
+
+GOFS_HD inline SeenRun see_run(const Server& server, uint32_t index, uint32_t end) {
+  if (index >= end) return {nullptr, nullptr, nullptr, 0, 0, 0};
+  const SlotRun& run = server.runs[index];
+  return {simt::load_system_to_acquire(run.published),  // [H7]
+          run.taken,
+          run.answered,
+          run.channel,
+          run.first,
+          run.count};
+}
+
+/// What lane `lane` has seen. Collective.
+template <typename T>
+GOFS_HD inline const T* pointer_of(simt::AnyWarp auto warp, const T* mine, uint32_t lane) {
+  return reinterpret_cast<const T*>(warp.shfl(reinterpret_cast<uint64_t>(mine), lane));
+}
+
+/// A slot, as it was seen. (An old count is of the channel's last client. The new one's first
+/// request is not mistaken for another by that, and before its next is published the count is its
+/// own.)
+struct SeenSlot {
+  uint32_t number;  // in its run
+  uint32_t published;
+  uint32_t taken;     // from the slot
+  uint32_t answered;  // perhaps more by now
+
+  GOFS_HD bool is_found() const { return published == taken + 1; }
+};
+
+/// Slot `number` of the run that lane `lane` has seen. Collective.
+GOFS_HD inline SeenSlot see_slot(simt::AnyWarp auto warp, const SeenRun& mine, uint32_t lane,
+                                 uint32_t number) {
+  const uint32_t* const published = pointer_of(warp, mine.published, lane);
+  const uint32_t* const taken = pointer_of(warp, mine.taken, lane);
+  const uint32_t* const answered = pointer_of(warp, mine.answered, lane);
+  SeenSlot seen{number, 0, 0, 0};
+  if (number >= warp.shfl(mine.count, lane)) return seen;
+  seen.published = simt::load_system_to_acquire(published[number]);
+  seen.taken = simt::load_relaxed(taken[number]);
+  seen.answered = simt::load_relaxed(answered[number]);
+  return seen;
+}
 
 /// Whether what was found may be taken: none that was taken from its slot before is under way.
 /// After acquire_loaded().
-GOFS_HD inline bool may_take(const Server& server, const FarSlot& seen) {
+GOFS_HD inline bool may_take(const Server& server, const SeenSlot& seen, const FoundCall& call) {
   if (!seen.is_found()) return false;
-  const FoundCall& call = seen.call;
   return seen.answered == call.place.lap ||
          simt::load_relaxed(server.channels[call.channel].answered[call.place.slot]) ==
              call.place.lap;
 }
 
-/// Slot `index` of all slots of all runs. `lap` is how many were taken from it. (An old count is
-/// of the channel's last client. The new one's first request is not mistaken for another by that,
-/// and before its next is published the count is its own.)
-GOFS_HD inline FarSlot see_far(const Server& server, uint32_t index, uint32_t end) {
-  FarSlot seen{{0, {0, 0}}, 0, 0};
-  if (index >= end) return seen;
-  const SlotRun& run = server.runs[index / kRunSlots];
-  const uint32_t* const published = simt::load_system_to_acquire(run.published);  // [H7]
-  const uint32_t slot = index % kRunSlots;
-  if (published == nullptr || slot >= run.count) return seen;
-  seen.published = simt::load_system_to_acquire(published[slot]);
-  seen.call = {run.channel, {run.first + slot, simt::load_relaxed(run.taken[slot])}};
-  seen.answered = simt::load_relaxed(run.answered[slot]);
-  return seen;
+/// Of a lane. What is loaded together takes as long as one of them.
+inline constexpr uint32_t kSlotsAtOnce = 16;
+
+/// Looks at slots of the runs that the lanes in `lanes` have seen, as many as there are at once;
+/// where that is less than a run, from slot `first` on. Collective.
+GOFS_HD inline void look_at_runs(simt::AnyWarp auto warp, const Server& server, const SeenRun& mine,
+                                 uint32_t lanes, uint32_t first, bool may_keep, FarLook& look) {
+  const uint32_t width = warp.size();
+  SeenSlot seen[kSlotsAtOnce];
+  uint32_t lane_of[kSlotsAtOnce];
+  bool finds = false;
+  for (uint32_t i = 0; i < kSlotsAtOnce; ++i) {
+    seen[i] = {0, 0, 0, 0};
+    lane_of[i] = 0;
+    if (lanes == 0) continue;
+    lane_of[i] = simt::lowest_bit(lanes);
+    const uint32_t at = i * width;
+    seen[i] = see_slot(warp, mine, lane_of[i], first + at % kRunSlots + warp.thread_rank());
+    if ((at + width) % kRunSlots == 0) lanes &= lanes - 1;
+  }
+  for (uint32_t i = 0; i < kSlotsAtOnce; ++i) finds = finds || seen[i].is_found();
+  if (!warp.any(finds)) return;
+  simt::acquire_loaded();  // [H1]
+  for (uint32_t i = 0; i < kSlotsAtOnce; ++i) {
+    if (!warp.any(seen[i].is_found())) continue;
+    const uint32_t slot = warp.shfl(mine.first, lane_of[i]) + seen[i].number;
+    const FoundCall call{warp.shfl(mine.channel, lane_of[i]), {slot, seen[i].taken}};
+    const uint32_t found = warp.ballot(may_take(server, seen[i], call));
+    if (found != 0) hand_on(warp, server, found, call, may_keep, look);
+  }
 }
 
 }  // namespace detail
@@ -98,24 +157,19 @@ GOFS_HD inline FarSlot see_far(const Server& server, uint32_t index, uint32_t en
 /// found before; but for one, which the caller performs, if `may_keep`. Collective, uniform, by one
 /// warp at a time. The host lets no ring go meanwhile.
 GOFS_HD inline FarLook look_far(simt::AnyWarp auto warp, const Server& server, bool may_keep) {
-  // Of a lane. What is loaded together takes as long as one of them.
-  constexpr uint32_t kSlotsAtOnce = 8;
   FarLook look{false, false, {}};
   const uint32_t width = warp.size();
-  const uint32_t end = warp.shfl(simt::load_acquire(server.run_count), 0) * kRunSlots;  // [H7]
+  const uint32_t slots = detail::kSlotsAtOnce * width;
+  const uint32_t runs = simt::max(slots / kRunSlots, 1u);  // that are looked at together
+  const uint32_t end = warp.shfl(simt::load_acquire(server.run_count), 0);  // [H7]
   warp.sync();  // what one lane has acquired, for all
-  for (uint32_t first = 0; first < end; first += kSlotsAtOnce * width) {
-    detail::FarSlot seen[kSlotsAtOnce];
-    bool finds = false;
-    for (uint32_t i = 0; i < kSlotsAtOnce; ++i) {
-      seen[i] = detail::see_far(server, first + i * width + warp.thread_rank(), end);
-    }
-    for (uint32_t i = 0; i < kSlotsAtOnce; ++i) finds = finds || seen[i].is_found();
-    if (!warp.any(finds)) continue;
-    simt::acquire_loaded();  // [H1]
-    for (uint32_t i = 0; i < kSlotsAtOnce; ++i) {
-      const uint32_t lanes = warp.ballot(detail::may_take(server, seen[i]));
-      if (lanes != 0) detail::hand_on(warp, server, lanes, seen[i].call, may_keep, look);
+  for (uint32_t base = 0; base < end; base += width) {
+    const detail::SeenRun mine = detail::see_run(server, base + warp.thread_rank(), end);
+    for (uint32_t open = warp.ballot(mine.published != nullptr); open != 0;) {
+      for (uint32_t first = 0; first < kRunSlots; first += slots) {
+        detail::look_at_runs(warp, server, mine, open, first, may_keep, look);
+      }
+      for (uint32_t i = 0; i < runs; ++i) open &= open - 1;
     }
   }
   return look;

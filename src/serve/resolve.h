@@ -39,23 +39,20 @@ GOFS_HD inline int copy_text(simt::AnyWarp auto warp, const Ring& ring, uint32_t
   return bad ? rule.holds_nul : 0;
 }
 
-/// The memory of window `number` of a channel, which the call has entered then; or null. `bytes`
-/// becomes how much there is. Collective, uniform.
-GOFS_HD inline uint8_t* enter_numbered(simt::AnyWarp auto warp, Channel& channel, uint32_t number,
-                                       CallRoom& room, uint64_t& bytes) {
+/// Window `number` of a channel, which the call has entered then; null: there is none. Collective,
+/// uniform.
+GOFS_HD inline const Window* enter_numbered(simt::AnyWarp auto warp, Channel& channel,
+                                            uint32_t number, CallRoom& room) {
   Window& window = channel.windows[number];
-  uint8_t* memory = nullptr;
-  if (number == 0) {
-    memory = window.memory;
-  } else {
-    const bool leader = warp.thread_rank() == 0;
-    if (leader) memory = enter_window(window);
-    memory = reinterpret_cast<uint8_t*>(warp.shfl(reinterpret_cast<uint64_t>(memory), 0));
-    warp.sync();  // what one lane has acquired, for all
-    if (leader && memory != nullptr) room.window = &window;
+  if (number == 0) return &window;
+  uint32_t entered = 0;
+  if (warp.thread_rank() == 0) {
+    entered = enter_gate(window.gate) ? 1 : 0;
+    if (entered != 0) room.window = &window;
   }
-  bytes = memory != nullptr ? window.bytes : 0;
-  return memory;
+  entered = warp.shfl(entered, 0);
+  warp.sync();  // what one lane has acquired, for all
+  return entered != 0 ? &window : nullptr;
 }
 
 }  // namespace detail
@@ -82,13 +79,12 @@ GOFS_HD inline int resolve(simt::AnyWarp auto warp, Channel& channel, const requ
   if ((row.takes & (request::kInput | request::kOutput | request::kRoom)) != 0 &&
       wanted.bytes != 0) {
     if (wanted.buffer >= kWindowsMax) return -EFAULT;
-    uint64_t there = 0;
-    uint8_t* const memory = detail::enter_numbered(warp, channel, wanted.buffer, room, there);
-    if (memory == nullptr || wanted.buffer_offset > there ||
-        wanted.bytes > there - wanted.buffer_offset) {
+    const Window* const window = detail::enter_numbered(warp, channel, wanted.buffer, room);
+    if (window == nullptr || wanted.buffer_offset > window->bytes ||
+        wanted.bytes > window->bytes - wanted.buffer_offset) {
       return -EFAULT;
     }
-    call.buffer = memory + wanted.buffer_offset;
+    call.buffer = window->memory + wanted.buffer_offset;
     if (request::writes_structs(row) && reinterpret_cast<uintptr_t>(call.buffer) % 8 != 0) {
       return -EINVAL;
     }

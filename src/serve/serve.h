@@ -117,11 +117,11 @@ GOFS_HD inline void serve_call(simt::AnyWarp auto warp, const Server& server, Ch
   const int64_t result = detail::perform(warp, server, channel, place.slot, room);
   warp.sync();
   if (leader) {
-    if (room.window != nullptr) leave_window(*room.window);
+    if (room.window != nullptr) leave_gate(room.window->gate);
     // Its client publishes there again when it sees the answer, or before, if it is hostile.
     simt::store_relaxed(channel.answered[place.slot], place.lap + 1);
     answer(channel.ring, place, result);
-    leave_channel(channel);
+    leave_gate(channel.gate);
   }
 }
 
@@ -133,14 +133,15 @@ GOFS_HD inline bool serve_round(simt::AnyWarp auto warp, const Server& server, C
   const uint32_t count = warp.shfl(simt::load_relaxed(server.count), 0);
   for (uint32_t i = 0; i < count; ++i) {
     Channel& channel = server.channels[i];
-    if (warp.shfl(leader && enter_channel(channel) ? 1u : 0u, 0) == 0) continue;
+    const bool enters = leader && is_open(channel.gate) && enter_gate(channel.gate);
+    if (warp.shfl(enters ? 1u : 0u, 0) == 0) continue;
     warp.sync();
     RingPlace place{};
     if (detail::take(warp, channel, place)) {
       serve_call(warp, server, channel, place, room);
       any = true;
     } else if (leader) {
-      leave_channel(channel);
+      leave_gate(channel.gate);
     }
   }
   return any;

@@ -121,7 +121,8 @@ __global__ void spin_kernel(VolumeHandle vol, volatile int64_t* counts, int64_t*
 /// A program that is told by this variable to be a client, and by its value of which server.
 constexpr const char* kBeClient = "GOFS_TEST_CLIENT_OF";
 /// And by this one what of: kernels that call until they fail where it is "spin", that read for
-/// ever where it is "read on", that fault where it is "fault", and else a few calls.
+/// ever where it is "read on", into registered memory where it is "read on there", that fault where
+/// it is "fault", and else a few calls.
 constexpr const char* kClientDoes = "GOFS_TEST_CLIENT_DOES";
 constexpr int kContextEnded = 5;
 
@@ -144,8 +145,8 @@ __global__ void read_on_kernel(VolumeHandle vol, int fd, uint8_t* memory, uint64
   }
 }
 
-/// A kernel of it reads into memory that is registered, until somebody kills it.
-int read_on(Volume& volume, VolumeHandle handle) {
+/// A kernel of it reads into memory that is registered, or not, until somebody kills it.
+int read_on(Volume& volume, VolumeHandle handle, bool registers) {
   constexpr uint64_t kPart = 256 * 1024;
   constexpr int kBlocks = 8;
   const int fd = volume.open("/read-on", gofs::kOpenReadWrite | gofs::kOpenCreate, 0600).value();
@@ -153,7 +154,7 @@ int read_on(Volume& volume, VolumeHandle handle) {
   if (volume.pwrite(fd, bytes.data(), kPart, 0).value() != kPart) return 6;
   uint8_t* memory = nullptr;
   if (cudaMalloc(&memory, kBlocks * kPart) != cudaSuccess) return 7;
-  if (!volume.register_buffer(memory, kBlocks * kPart)) return 8;
+  if (registers && !volume.register_buffer(memory, kBlocks * kPart)) return 8;
   Pinned<int64_t> counts(kBlocks);
   read_on_kernel<<<kBlocks, 64>>>(handle, fd, memory, kPart, counts.get());
   const volatile int64_t* const seen = counts.get();
@@ -172,7 +173,8 @@ int be_client(const std::string& socket) {
   for (const auto& warning : volume->warnings()) std::fprintf(stderr, "%s\n", warning.c_str());
   if (!handle) return 2;
   const std::string does = std::getenv(kClientDoes);
-  if (does == "read on") return read_on(*volume, handle);
+  if (does == "read on") return read_on(*volume, handle, false);
+  if (does == "read on there") return read_on(*volume, handle, true);
   if (does != "spin") return call_and_fault(handle, does == "fault");
   Pinned<int64_t> counts(4);
   Pinned<int64_t> last(4);
@@ -256,35 +258,44 @@ TEST(AKilledWorker, ends_the_kernels_of_clients_and_the_next_one_serves_others) 
   }
 }
 
-/// A client is killed while its kernel reads into memory that the server reaches: MPS may end the
-/// contexts of all others with it, and then the next worker serves. Another client sees no wrong
-/// byte.
+/// A client is killed while its kernel reads, also into memory that the server reaches. MPS may end
+/// the contexts of all others with it, and then the next worker serves. Another client sees no
+/// wrong byte.
 TEST(AKilledClient, whose_kernel_was_under_way_harms_no_file) {
   if (!servers().are_there()) GTEST_SKIP() << "there is no nvidia-cuda-mps-control";
+  constexpr uint64_t kRegistered = uint64_t{8} * 256 * 1024;
   gofs::daemon_test::Counter other(servers().daemon().socket(), 1);
-  int workers = 0;
-  for (int turn = 0; turn < 5; ++turn) {
+  int workers[2] = {};
+  for (int turn = 0; turn < 6; ++turn) {
     SCOPED_TRACE(turn);
+    const bool registers = turn % 2 == 1;
     const auto before = servers().daemon().status();
-    FILE* const running = ::popen(client_that("read on").c_str(), "r");
+    FILE* const running =
+        ::popen(client_that(registers ? "read on there" : "read on").c_str(), "r");
     ASSERT_NE(running, nullptr);
     char said[16] = {};
     EXPECT_NE(std::fgets(said, sizeof(said), running), nullptr);
     EXPECT_STREQ(said, "calls\n");
+    // Of its two channels the first one has what is registered.
+    const auto clients = servers().daemon().status().clients;
     uint64_t registered = 0;
-    for (const auto& client : servers().daemon().status().clients) {
-      registered += client.window_bytes;
-      if (client.window_bytes != 0) EXPECT_EQ(::kill(client.pid, SIGKILL), 0);
+    for (const auto& client : clients) registered += client.window_bytes;
+    EXPECT_EQ(registered, registers ? kRegistered : 0);
+    for (const auto& client : clients) {
+      const bool is_new = std::none_of(before.clients.begin(), before.clients.end(),
+                                       [&](const auto& one) { return one.pid == client.pid; });
+      if (is_new && client.pid != getpid()) (void)::kill(client.pid, SIGKILL);
     }
-    EXPECT_EQ(registered, uint64_t{8} * 256 * 1024);
     (void)::pclose(running);
     EXPECT_EQ(std::system(client_that("call").c_str()), 0) << servers().daemon().said();
     const auto after = servers().daemon().status();
-    workers += after.pid != before.pid ? 1 : 0;
+    workers[registers] += after.pid != before.pid ? 1 : 0;
     for (const auto& client : after.clients) EXPECT_EQ(client.window_bytes, 0u);
   }
-  std::printf("%d of 5 took the worker with them; another client counted to %llu\n", workers,
-              static_cast<unsigned long long>(other.end()));
+  std::printf(
+      "%d of 3 took the worker with them, and %d of 3 that had registered memory; another "
+      "client counted to %llu\n",
+      workers[0], workers[1], static_cast<unsigned long long>(other.end()));
 }
 
 class AttachedKernels : public ::testing::Test {

@@ -120,7 +120,7 @@ void KernelEnd::add_window(const WindowOfClient& window) {
   simt::MemorySpace& own = state_->backend->memory();
   serve::KernelWindows* const windows = state_->windows.data();
   const auto begin = reinterpret_cast<uint64_t>(window.memory);
-  // Who sees the beginning sees the end. [H9]
+  // Who sees the beginning sees the end. [H8]
   own.write_object(&windows->at[window.number].end, begin + window.bytes);
   own.write_object(&windows->at[window.number].begin, begin);
   state_->window_count = std::max(state_->window_count, window.number + 1);
