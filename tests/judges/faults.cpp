@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <numeric>
+#include <stdexcept>
 
 #include "aftermath.h"
 
@@ -95,8 +96,12 @@ class FaultExplorer {
       mount.log_bytes = kScenarioLogBytes;
       mount.faults = true;
       mount.hosted = options_.hosted;
-      if (kind.action == ssd::FaultAction::kFatal) mount.timeout_ns = kDeadAfterNs;
       Session session(disks_, mount);
+      if (session.mounted() != 0 || session.begun().error != 0) {
+        throw std::runtime_error("cannot mount what was prepared");
+      }
+      // On a machine that has other things to do a mount takes longer.
+      if (kind.action == ssd::FaultAction::kFatal) session.set_timeout(kDeadAfterNs);
       Actor actor(session, model, &history, options_.seed);
       actor.expect_faults();
       session.plan_fault(place.disk, {.opcode_mask = kind.opcode_mask,

@@ -779,6 +779,12 @@ ssd::IoFault fault_below(const ssd::FaultRule& rule) {
 
 }  // namespace
 
+void Session::set_timeout(uint64_t timeout_ns) {
+  for (nvme::Device* const device : parts_->devices) {
+    device->limits.command_timeout_ns = device->limits.admin_timeout_ns = timeout_ns;
+  }
+}
+
 void Session::plan_fault(uint32_t disk, const ssd::FaultRule& rule) {
   ssd::FaultRule only_counts = rule;
   only_counts.count = 0;

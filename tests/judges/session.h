@@ -152,6 +152,8 @@ class Session : public Calls {
 
   vfs::FilesystemStat statfs();
 
+  /// How long a command may take from now on.
+  void set_timeout(uint64_t timeout_ns);
   /// From now on, of one disk; replaces what was planned before.
   void plan_fault(uint32_t disk, const ssd::FaultRule& rule);
   /// How many commands each disk got of the kind that the planned fault is about, hit or not.
