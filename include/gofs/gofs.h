@@ -333,9 +333,9 @@ GOFS_API int gofs_collect_garbage(gofs_volume* volume, const gofs_cleaning_optio
 /// `free_segments_before` is 0; all is 0 where the volume is mounted for reading.
 GOFS_API int gofs_cleaning_totals(const gofs_volume* volume, gofs_cleaning_report_t* report);
 
-// --- Memory for physical SSDs. -------------------------------------------------------------------
+// --- Memory that an SSD or a server reaches. -----------------------------------------------------
 
-/// Lets an SSD read and write memory of the program by itself until gofs_unregister_buffer(), as
+/// Lets an SSD, or a server on the same GPU, reach memory until gofs_unregister_buffer(), as
 /// Volume::register_buffer() of gofs/volume.hpp, which says for which memory that is possible.
 /// -EINVAL for no bytes; -EEXIST where a part of them is registered.
 GOFS_API int gofs_register_buffer(gofs_volume* volume, void* memory, uint64_t bytes, uint64_t* id);

@@ -214,7 +214,7 @@ struct NewFile {
   uint64_t bytes = 0;
 };
 
-/// Memory that reads may go to; see Volume::register_buffer.
+/// Memory that was registered; see Volume::register_buffer.
 struct BufferHandle {
   uint64_t id = 0;
 };
@@ -229,11 +229,11 @@ class GOFS_API Volume {
 
   /// A volume that a server has mounted (gofsd), at its socket. Calls are made as the user that
   /// this process is to Linux, and go through memory that both share. batch_create() makes its
-  /// files by calls, some at once; of a buffer that is registered nothing comes. unmount() is
-  /// sync(), and this program goes.
+  /// files by calls, some at once; register_buffer() is for memory of the server's GPU. unmount()
+  /// is sync(), and this program goes.
   ///
   /// Kernels have a channel of their own, which the first device() opens: of a server on the same
-  /// GPU, where MPS runs both at the same time (nvidia-cuda-mps-control), or of one on the CPU.
+  /// GPU, where MPS runs both at the same time (gofsd --mps), or of one on the CPU.
   /// They share descriptors with the host. device() is false where there is none, and warnings()
   /// says why. Such kernels are linked with libgofs_device, or with libgofs_client, which can do
   /// nothing else and takes fewer registers. A range of more than 256 KiB is several calls, between
@@ -275,7 +275,8 @@ class GOFS_API Volume {
   /// stream: after what the program has put into `stream` before, and before what it puts there
   /// later. Returns when that is begun; null is CUDA's default stream. Into memory of the host that
   /// CUDA has not given, and where no GPU of this program has mounted the volume, the ranges are
-  /// read before this returns; memory of a GPU is then copied through the host's. The descriptors
+  /// read before this returns; memory of a GPU is then copied through the host's, unless it is
+  /// registered and the server reaches it. The descriptors
   /// stay open, and the memory is used for nothing else, until the stream has come by. EFAULT for
   /// memory of another GPU than the volume's, or that ends before its range does; EOPNOTSUPP while
   /// `stream` is captured.
@@ -437,16 +438,20 @@ class GOFS_API Volume {
   /// Sentences; those that were returned before are not repeated.
   std::vector<std::string> warnings();
 
-  /// Lets an SSD read and write memory of the program by itself, from now on until
-  /// unregister_buffer(). A virtual SSD reaches whatever a kernel reaches, so that this only keeps
-  /// a record. With a physical one, data of other memory is copied through staging memory, and so
-  /// is this where the SSD cannot reach it: memory of the host at multiples of 4 KiB can be, but
-  /// for what cudaHostAlloc gave; memory of a GPU at multiples of 64 KiB where the volume has its
-  /// queues there (queues=gpu&data=gpu), and the program must not free it before. The first 255 of
-  /// a mount. A server on the same GPU moves data there directly, for kernels and read_ranges(),
-  /// where one allocation of cudaMalloc has all of it, or one that was mapped to be shared (a POSIX
-  /// descriptor), and the program's user is the server's or root; the first 63, and other data is
-  /// copied. A program that does not unregister it before it is freed keeps the memory taken.
+  /// Lets what moves the volume's data, an SSD or a server, reach memory of the program by itself,
+  /// in calls that begin after this has returned, until unregister_buffer(). The program does not
+  /// free it before. Where it cannot be reached its data is copied, as that of other memory is.
+  ///
+  /// A virtual SSD reaches whatever a kernel reaches, so that this only keeps a record. A physical
+  /// one reaches memory of the host at multiples of 4 KiB, but for what cudaHostAlloc gave, and
+  /// memory of a GPU at multiples of 64 KiB where the volume has its queues there
+  /// (queues=gpu&data=gpu): the first 255 buffers of a mount.
+  ///
+  /// A server (attach()) reaches memory of the GPU that it runs on, 63 buffers of a client at a
+  /// time: where one allocation has all of the buffer, of cudaMalloc, or mapped and exportable as a
+  /// POSIX descriptor, and the server is of the program's user. Kernels, read_ranges() and
+  /// write_ranges() then move its bytes without a copy. The server keeps the allocation meanwhile;
+  /// after a call that gave ETIMEDOUT its bytes may still change, until the server ends.
   /// EINVAL for no bytes; EEXIST where a part of them is registered.
   Expected<BufferHandle> register_buffer(void* memory, uint64_t bytes);
   /// No call may use the buffer any more. EINVAL where it is not registered.

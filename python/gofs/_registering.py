@@ -35,11 +35,13 @@ class Registration(Closing):
             address, size, held = memory.address, memory.size, memory.owner
         if size == 0:
             raise ValueError("a buffer without any bytes cannot be registered")
-        number = volume._core.register_buffer(address, size)
-        self._finalizer = weakref.finalize(self, _end, volume, number, held)
+        # Before: whatever comes between, nothing stays registered that nobody keeps.
+        numbers: list[int] = []
+        self._finalizer = weakref.finalize(self, _end, volume, numbers, held)
+        numbers.append(volume._core.register_buffer(address, size))
 
     def close(self) -> None:
-        """No call may use the buffer meanwhile. Nothing where it was closed before."""
+        """No call may use the buffer any more. Does nothing the second time."""
         self._finalizer()
 
     @property
@@ -47,7 +49,7 @@ class Registration(Closing):
         return not self._finalizer.alive
 
 
-def _end(volume: Volume, number: int, _held: object) -> None:
+def _end(volume: Volume, numbers: list[int], _held: object) -> None:
     # That of a volume that is closed has ended, and a child of fork() has none.
-    if not volume.closed and volume._core.is_ours:
-        volume._core.unregister_buffer(number)
+    if numbers and not volume.closed and volume._core.is_ours:
+        volume._core.unregister_buffer(numbers.pop())

@@ -118,14 +118,17 @@ class Volume(Names, Closing):
         return handle if self._is_for_kernels else 0
 
     def register(self, buffer: Memory) -> Registration:
-        """Lets who moves the volume's data reach `buffer` by itself, until that is closed.
+        """Lets what moves the volume's data, an SSD or a server, reach `buffer` by itself, until
+        what is returned is closed.
 
-        For memory of a GPU, of the volume that a server on that GPU has mounted: its calls move
-        bytes there directly, those of kernels too, where the program's user is the server's or root
-        (torch's and CuPy's memory, but for what comes of expandable segments). For memory that a
-        physical SSD reads and writes: of the host at multiples of 4 KiB, of a GPU of 64 KiB. Other
-        data is copied, as it is without. Worth it for buffers that are used again and again.
-        ValueError for no bytes, FileExistsError where some are registered.
+        A server of the program's user reaches memory of the GPU that it runs on: torch's and
+        CuPy's, but for that of expandable segments. Its calls then move bytes there directly, those
+        of kernels too. A physical SSD reaches memory of the host at multiples
+        of 4 KiB, and of a GPU at multiples of 64 KiB. Data of other memory is copied, registered or
+        not. Worth it for buffers that are used again and again.
+
+        Raises ValueError for no bytes, BufferError for memory that is read-only, and
+        FileExistsError where a part of it is registered.
         """
         return Registration(self, buffer)
 

@@ -16,8 +16,6 @@
 namespace gofs::cli {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
 void print_json(const host::ServerStatus& status) {
   nlohmann::ordered_json clients = nlohmann::ordered_json::array();
   for (const host::ClientStatus& client : status.clients) {
@@ -44,10 +42,9 @@ void print_table(const host::ServerStatus& status) {
                     status.draining ? ", takes no more clients" : ""));
   print(fmt::format("{:<8} {}\n", "clients", status.clients.size()));
   for (const host::ClientStatus& client : status.clients) {
-    const std::string registered =
-        client.window_bytes == 0
-            ? std::string()
-            : fmt::format(", {} MiB registered", simt::divide_up(client.window_bytes, kMiB));
+    const std::string registered = client.window_bytes == 0
+                                       ? std::string()
+                                       : ", " + size_text(client.window_bytes) + " registered";
     print(fmt::format("  process {:>7}, uid {:>5}, gid {:>5}: {} calls{}{}\n", client.pid,
                       client.uid, client.gid, client.calls, registered,
                       client.leaving ? ", has gone" : ""));

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CUDA's Multi-Process Service, by which kernels of several processes run on one GPU at the same
-// time. Its control daemon is there before the first of them uses the GPU, and is found by
-// CUDA_MPS_PIPE_DIRECTORY, or where NVIDIA's programs look without that.
+// time. Its control daemon has to run before the first of them uses the GPU. It is found by
+// CUDA_MPS_PIPE_DIRECTORY, or in /tmp/nvidia-mps.
 #pragma once
 
 namespace gofs::daemon {
 
 class Mps {
  public:
-  /// Starts it, where it does not run. Throws std::system_error, which has what NVIDIA's program
-  /// says.
+  /// Starts it where it does not run; made before this process or its worker uses the GPU. Throws
+  /// std::system_error, with what NVIDIA's program says.
   Mps();
-  /// One that was started here ends, when the last program has gone that uses a GPU by it; nobody
-  /// waits for that.
+  /// One that was started here ends, unless a program uses a GPU by it, whom the end would keep
+  /// others from joining.
   ~Mps();
   Mps(const Mps&) = delete;
   Mps& operator=(const Mps&) = delete;

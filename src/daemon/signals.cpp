@@ -15,6 +15,8 @@ ssd::Descriptor ending_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  // Who has started this process may have ignored it, and then nobody learns how a worker ends.
+  (void)::signal(SIGCHLD, SIG_DFL);
   if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) ssd::fail_with(errno, "signals");
   ssd::Descriptor descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor.is_open()) ssd::fail_with(errno, "signalfd");

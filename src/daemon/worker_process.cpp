@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "daemon/beginning.h"
 #include "daemon/options.h"
 #include "ssd/system_failure.h"
 
@@ -27,39 +28,6 @@ ssd::Descriptor high_copy(int one, int least) {
   if (!copy.is_open()) ssd::fail_with(errno, "a descriptor");
   return copy;
 }
-
-/// How the worker begins: with no signal blocked or ignored, as this process began.
-class Beginning {
- public:
-  /// `descriptors` get the numbers from kListeningDescriptor on.
-  explicit Beginning(const std::vector<ssd::Descriptor>& descriptors) {
-    posix_spawn_file_actions_init(&actions_);
-    int number = kListeningDescriptor;
-    for (const ssd::Descriptor& one : descriptors) {
-      posix_spawn_file_actions_adddup2(&actions_, one.get(), number++);
-    }
-    posix_spawnattr_init(&attributes_);
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    // Of its own group: the keeper decides what a Ctrl-C means.
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  }
-  ~Beginning() {
-    posix_spawnattr_destroy(&attributes_);
-    posix_spawn_file_actions_destroy(&actions_);
-  }
-  Beginning(const Beginning&) = delete;
-  Beginning& operator=(const Beginning&) = delete;
-
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
 
 }  // namespace
 
@@ -83,7 +51,9 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& words,
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const Beginning beginning(descriptors);
+  Beginning beginning;
+  int number = kListeningDescriptor;
+  for (const ssd::Descriptor& one : descriptors) beginning.give(one, number++);
   const int error = ::posix_spawn(&pid_, "/proc/self/exe", beginning.actions(),
                                   beginning.attributes(), arguments.data(), environ);
   if (error != 0) ssd::fail_with(error, "starting the worker");

@@ -12,7 +12,7 @@
 
 namespace gofs::gpu {
 
-/// False: the driver knows of none.
+/// False: the driver knows of none. By a thread that has OwnCalls.
 inline bool allocation_of(const void* address, const uint8_t*& begin, size_t& bytes) {
   using GetAddressRange = CUresult (*)(CUdeviceptr*, size_t*, CUdeviceptr);
   static const auto get_range = find_driver_function<GetAddressRange>("cuMemGetAddressRange", 3020);

@@ -5,10 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "gpu/allocation.h"
+#include "gpu/cuda_error.h"
 #include "gpu/own_calls.h"
 #include "gpu/shared_warp_memory.h"
 #include "ssd/system_failure.h"
@@ -18,9 +18,7 @@ namespace gofs::gpu {
 namespace {
 
 void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) {
-    ssd::fail_with(EIO, std::string(what) + ": " + cudaGetErrorString(error));
-  }
+  if (error != cudaSuccess) ssd::fail_with(EIO, cuda_error_text(error, what));
 }
 
 /// What cudaMalloc gave in another process.
@@ -66,7 +64,7 @@ void close_foreign_memory(void* memory) {
 std::unique_ptr<kernels::WarpMemory> reach_foreign_memory(int device, kernels::ForeignMemory memory,
                                                           LateFrees& closes) {
   if (memory.descriptor.is_open()) {
-    return import_gpu_memory(device, std::move(memory.descriptor), memory.bytes);
+    return import_gpu_memory(device, std::move(memory.descriptor), memory.whole_bytes);
   }
   cudaIpcMemHandle_t handle{};
   if (memory.handle.size() != sizeof(handle)) ssd::fail_with(EINVAL, "no handle of CUDA's");

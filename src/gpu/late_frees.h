@@ -39,8 +39,11 @@ class LateFrees {
   /// Now, or later.
   void free(void* memory, uint64_t bytes) {
     if (!launches_.any()) return free_(memory);
-    const std::lock_guard lock(mutex_);
-    late_.emplace(bytes, memory);
+    {
+      const std::lock_guard lock(mutex_);
+      late_.emplace(bytes, memory);
+    }
+    if (!launches_.any()) free_all();  // the last one has ended meanwhile, and has not seen it
   }
   /// Memory of so many bytes that is not freed yet, with any contents, or null.
   void* take_back(uint64_t bytes) {

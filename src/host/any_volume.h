@@ -53,7 +53,8 @@ class AnyVolume {
     for (size_t i = 0; i < requests.size(); ++i) answers[i] = call(requests[i]);
   }
 
-  /// Whether calls move bytes there that threads of the host do not reach (CallRequest::in_place).
+  /// Whether calls reach all of this memory, which threads of the host do not
+  /// (CallRequest::is_direct).
   virtual bool reaches(const void* memory, uint64_t bytes) {
     (void)memory;
     (void)bytes;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "host/serve/shared_memory.h"
 #include "host/volume_access.h"
 #include "simt/host_memory.h"
+#include "ssd/system_failure.h"
 
 namespace gofs::host {
 

@@ -30,8 +30,8 @@ struct CallRequest {
   void* buffer = nullptr;       // results of up to `bytes` go there
   const void* input = nullptr;  // or `bytes` come from there
   uint64_t bytes = 0;
-  bool in_place = false;  // the host cannot copy to the buffer or from there: EFAULT where who
-                          // performs the call does not reach it
+  bool is_direct = false;  // threads of the host do not reach the buffer: EFAULT where who performs
+                           // the call does not either
   int64_t offset = 0;
   int other_descriptor = -1;
   int64_t other_offset = 0;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <utility>
 
 #include "gofs/gpu_memory.hpp"
 #include "simt/clock.h"
@@ -27,6 +28,11 @@ struct Driver {
   int (*copy)(uintptr_t to, uintptr_t from, size_t bytes, CUstream_st*) = nullptr;
   int (*synchronize)(CUstream_st*) = nullptr;
   int (*is_capturing)(CUstream_st*, int* status) = nullptr;
+  bool makes_events = false;  // by the following
+  int (*create_event)(void** event, unsigned int flags) = nullptr;
+  int (*record_event)(void* event, CUstream_st*) = nullptr;
+  int (*destroy_event)(void* event) = nullptr;
+  bool makes_names = false;  // by the following
   int (*address_range)(uintptr_t* begin, size_t* bytes, uintptr_t address) = nullptr;
   int (*ipc_handle)(void* handle, uintptr_t begin) = nullptr;
   int (*retain_allocation)(unsigned long long* allocation, void* address) = nullptr;
@@ -62,12 +68,15 @@ const Driver* load_driver() {
       find(library, "cuCtxPopCurrent_v2", driver.pop_context) &&
       find(library, "cuMemcpyAsync", driver.copy) &&
       find(library, "cuStreamSynchronize", driver.synchronize) &&
-      find(library, "cuStreamIsCapturing", driver.is_capturing) &&
-      find(library, "cuMemGetAddressRange_v2", driver.address_range) &&
-      find(library, "cuIpcGetMemHandle", driver.ipc_handle) &&
-      find(library, "cuMemRetainAllocationHandle", driver.retain_allocation) &&
-      find(library, "cuMemExportToShareableHandle", driver.to_descriptor) &&
-      find(library, "cuMemRelease", driver.release_allocation);
+      find(library, "cuStreamIsCapturing", driver.is_capturing);
+  driver.makes_events = find(library, "cuEventCreate", driver.create_event) &&
+                        find(library, "cuEventRecord", driver.record_event) &&
+                        find(library, "cuEventDestroy_v2", driver.destroy_event);
+  driver.makes_names = find(library, "cuMemGetAddressRange_v2", driver.address_range) &&
+                       find(library, "cuIpcGetMemHandle", driver.ipc_handle) &&
+                       find(library, "cuMemRetainAllocationHandle", driver.retain_allocation) &&
+                       find(library, "cuMemExportToShareableHandle", driver.to_descriptor) &&
+                       find(library, "cuMemRelease", driver.release_allocation);
   return is_whole ? &driver : nullptr;
 }
 
@@ -111,6 +120,15 @@ bool in_context(CUctx_st* context, Call call) {
   return is_made;
 }
 
+/// Puts something into the default stream, which then comes after what is in other streams.
+void enter_default_stream(const Driver& driver) {
+  constexpr unsigned int kDisableTiming = 2;
+  void* event = nullptr;
+  if (!driver.makes_events || driver.create_event(&event, kDisableTiming) != 0) return;
+  (void)driver.record_event(event, nullptr);
+  (void)driver.destroy_event(event);
+}
+
 /// Of memory that was mapped, where it was made to be shared; else none is open.
 ssd::Descriptor descriptor_of(const Driver& driver, uintptr_t begin) {
   unsigned long long allocation = 0;
@@ -147,7 +165,10 @@ bool GpuMemory::copy(void* to, const void* from, uint64_t bytes, CUstream_st* st
 }
 
 bool GpuMemory::settle(CUstream_st* stream) const {
-  return in_context(context_, [&](const Driver& driver) { return driver.synchronize(stream); });
+  return in_context(context_, [&](const Driver& driver) {
+    if (stream == nullptr) enter_default_stream(driver);
+    return driver.synchronize(stream);
+  });
 }
 
 bool GpuMemory::is_captured(CUstream_st* stream) const {
@@ -158,21 +179,23 @@ bool GpuMemory::is_captured(CUstream_st* stream) const {
 }
 
 std::optional<NamedGpuMemory> GpuMemory::name(const void* memory, uint64_t bytes) const {
+  if (!driver()->makes_names) return std::nullopt;
   NamedGpuMemory named;
+  std::string handle(kIpcHandleBytes, '\0');
   const auto address = reinterpret_cast<uintptr_t>(memory);
   const bool is_named = in_context(context_, [&](const Driver& driver) {
     uintptr_t begin = 0;
     size_t whole = 0;
     const int error = driver.address_range(&begin, &whole, address);
     if (error != 0) return error;
-    named.bytes = whole;
+    named.whole_bytes = whole;
     named.offset = address - begin;
     named.descriptor = descriptor_of(driver, begin);
     if (named.descriptor.is_open()) return 0;
-    named.handle.resize(kIpcHandleBytes);
-    return driver.ipc_handle(named.handle.data(), begin);
+    return driver.ipc_handle(handle.data(), begin);
   });
-  if (!is_named || bytes > named.bytes - named.offset) return std::nullopt;
+  if (!named.descriptor.is_open()) named.handle = std::move(handle);
+  if (!is_named || bytes > named.whole_bytes - named.offset) return std::nullopt;
   return named;
 }
 

@@ -21,7 +21,7 @@ namespace gofs::host {
 struct NamedGpuMemory {
   std::string handle;
   ssd::Descriptor descriptor;
-  uint64_t bytes;
+  uint64_t whole_bytes;
   uint64_t offset;
 };
 
@@ -35,7 +35,8 @@ class GpuMemory {
   /// Copies behind what was enqueued on a stream; null is CUDA's default stream. One of the two may
   /// be memory of the host, which stays as it is until settle(). False: the driver does not.
   bool copy(void* to, const void* from, uint64_t bytes, CUstream_st* stream) const;
-  /// Waits for what was enqueued. False: something has failed.
+  /// Waits for what was enqueued; on the default stream for what is in others that it waits for,
+  /// too. False: something has failed.
   bool settle(CUstream_st* stream) const;
   /// Whether what comes into the stream becomes part of a graph, and is not run.
   bool is_captured(CUstream_st* stream) const;

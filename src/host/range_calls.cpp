@@ -26,11 +26,11 @@ constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
 struct Moving {
   const IoRange* range;
   std::optional<GpuMemory> gpu{};  // whose memory it is
-  bool in_place = false;           // if so: calls reach it
+  bool is_direct = false;          // if so: calls reach it by themselves
   uint64_t moved = 0;
   std::optional<int64_t> result{};  // once it has ended
 
-  bool is_staged() const { return gpu && !in_place; }
+  bool is_staged() const { return gpu && !is_direct; }
 };
 
 CallRequest call_of(bool writes, const IoRange& range, uint64_t at, uint64_t bytes, void* memory) {
@@ -106,7 +106,7 @@ class RangeCalls {
     }
     parts_[count_] = {&moving, memory};
     requests_[count_] = call_of(writes_, *moving.range, at, bytes, reached);
-    requests_[count_].in_place = moving.in_place;
+    requests_[count_].is_direct = moving.is_direct;
     ++count_;
   }
 
@@ -121,8 +121,8 @@ class RangeCalls {
   /// Whether what follows in the range's memory was moved by the next call.
   bool take_answer(size_t i) {
     Moving& moving = *parts_[i].of;
-    if (answers_[i].result == -EFAULT && requests_[i].in_place) {
-      moving.in_place = false;  // it is reached no longer: another server has come
+    if (answers_[i].result == -EFAULT && requests_[i].is_direct) {
+      moving.is_direct = false;  // it is reached no longer: another server has come
       return false;
     }
     if (answers_[i].result < 0) {
@@ -197,7 +197,7 @@ std::vector<int64_t> AnyVolume::move_ranges(bool writes, std::span<const IoRange
     if (!one.gpu && !writes) one.result = read_long_range(range);
     // What is in the stream comes first.
     if (one.gpu && !one.result && reaches(range.memory, range.bytes)) {
-      one.in_place = one.gpu->settle(stream);
+      one.is_direct = one.gpu->settle(stream);
     }
   }
   RangeCalls(*this, writes, stream).move(moving);

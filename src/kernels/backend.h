@@ -87,11 +87,12 @@ class SharedWarpMemory : public WarpMemory {
   virtual const ssd::Descriptor& descriptor() const = 0;
 };
 
-/// Memory that another process has for kernels of its own, as that process names it.
+/// Memory that another process has for its kernels, by a name that the process has given for it: a
+/// handle or a descriptor.
 struct ForeignMemory {
-  std::string handle;          // a cudaIpcMemHandle_t, of memory that cudaMalloc gave; or empty:
-  ssd::Descriptor descriptor;  // of memory that was mapped, by CUDA's virtual memory management,
-  uint64_t bytes;              // of so many
+  std::string handle;          // a cudaIpcMemHandle_t: cudaMalloc gave it
+  ssd::Descriptor descriptor;  // open: it was mapped by CUDA's virtual memory management
+  uint64_t whole_bytes;        // of that; a handle says by itself
 };
 
 /// What memory of the host is, for Backend::reach().
@@ -170,8 +171,9 @@ class Backend {
     (void)descriptor;
     return share_memory(bytes);
   }
-  /// It lasts as long as what is returned does, also where the process frees it, or ends. Throws
-  /// std::system_error: also ENOTSUP.
+  /// Maps memory of another process for this one's warps. It lasts as long as what is returned,
+  /// also where the process frees it, or ends. Throws std::system_error: EINVAL for no handle,
+  /// EXDEV for memory of another GPU, EIO, ENOTSUP.
   virtual std::unique_ptr<WarpMemory> reach_foreign(ForeignMemory memory) {
     (void)memory;
     ssd::fail_with(ENOTSUP, "warps of the host have no memory of other processes");

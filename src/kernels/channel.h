@@ -109,10 +109,14 @@ GOFS_HD inline void channel_body(simt::AnyWarp auto warp, uint32_t warp_index, u
       break;
     case ChannelStep::kBeginClose:
       done = warp.shfl(leader && serve::begin_close(channel) ? 1u : 0u, 0);
-      if (leader && done != 0) simt::store_system_relaxed(channel.ring.head->gone, 1u);
       break;
     case ChannelStep::kFinishClose:
-      done = warp.shfl(leader && serve::is_left(channel.gate) ? 1u : 0u, 0);
+      if (leader) {
+        (void)serve::begin_close(channel);  // whose launch may have failed
+        done = serve::is_left(channel.gate) ? 1 : 0;
+        if (done != 0) simt::store_system_release(channel.ring.head->gone, 1u);  // [H9]
+      }
+      done = warp.shfl(done, 0);
       if (done == 0) break;
       warp.sync();
       if (channel.caller.client != vfs::kMountClient && params.keeps_client == 0) {

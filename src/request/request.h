@@ -47,7 +47,7 @@ struct Request {
   uint32_t gid;
   uint32_t device_major;
   uint32_t device_minor;
-  uint32_t buffer;  // the number of a registered buffer
+  uint32_t buffer;  // the number of a window
   uint64_t buffer_offset;
   uint64_t bytes;
   int64_t offset;

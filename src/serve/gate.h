@@ -38,7 +38,7 @@ GOFS_HD inline bool is_open(const Gate& gate) {
   return (simt::load_relaxed(gate.word) & kGateOpen) != 0;
 }
 
-/// Of one that is closed, and that all have left.
+/// It is closed, and all have left.
 GOFS_HD inline void open_gate(Gate& gate) {
   simt::AtomicRef<uint32_t>(gate.word).fetch_or(kGateOpen, simt::memory_order_release);  // [H3]
 }

@@ -76,7 +76,7 @@ struct KernelCall {
 namespace detail {
 
 GOFS_HD inline bool is_gone(const KernelChannel& channel) {
-  return simt::load_system_relaxed(*channel.gone) != 0;
+  return simt::load_system_acquire(*channel.gone) != 0;  // [H9]
 }
 
 /// What KernelChannel::gone_looked_ns is when the server was found to have ended.
@@ -247,7 +247,8 @@ GOFS_HD inline DataPlace place_in_windows(const KernelWindows& windows, const vo
     const KernelWindow& window = windows.at[number];
     const uint64_t first = simt::load_acquire(window.begin);  // [H8]
     if (first == 0 || begin < first) continue;
-    const uint64_t end = simt::load_relaxed(window.end);
+    const uint64_t end = simt::load_acquire(window.end);
+    if (simt::load_relaxed(window.begin) != first) continue;  // the number is another one's by now
     if (begin < end && bytes <= end - begin) return {number, begin - first};
   }
   return {0, 0};
@@ -308,8 +309,8 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
   if (error == 0) {
     error = detail::put_text(warp, call.name, request::name_rule(), room, at, request.name);
   }
-  const bool in_place = detail::place_data(warp, channel, place.slot, call);
-  if (error == 0 && call.input != nullptr && !in_place) {
+  const bool is_direct = detail::place_data(warp, channel, place.slot, call);
+  if (error == 0 && call.input != nullptr && !is_direct) {
     simt::copy_from_near(warp, {warp.thread_rank(), warp.size()},
                          ring.buffer + request.buffer_offset, call.input, request.bytes);
   }
@@ -318,7 +319,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
     if (error != 0) {
       detail::release_slot(channel, place.slot, place.lap);
     } else {
-      auto* const output = in_place ? nullptr : static_cast<uint8_t*>(call.output);
+      auto* const output = is_direct ? nullptr : static_cast<uint8_t*>(call.output);
       channel.begun[place.slot] = {output, request.bytes, request.verb};
       publish(ring, place, request);
     }

@@ -78,15 +78,15 @@ GOFS_HD inline SeenRun see_run(const Server& server, uint32_t index, uint32_t en
           run.count};
 }
 
-/// What lane `lane` has seen. Collective.
+/// The pointer that lane `lane` has. Collective.
 template <typename T>
 GOFS_HD inline const T* pointer_of(simt::AnyWarp auto warp, const T* mine, uint32_t lane) {
   return reinterpret_cast<const T*>(warp.shfl(reinterpret_cast<uint64_t>(mine), lane));
 }
 
-/// A slot, as it was seen. (An old count is of the channel's last client. The new one's first
-/// request is not mistaken for another by that, and before its next is published the count is its
-/// own.)
+/// A slot, as it was seen. (`taken` may be the count of the channel's last client. The new one's
+/// first request is not mistaken for another by that, and before its next is published the count is
+/// its own.)
 struct SeenSlot {
   uint32_t number;  // in its run
   uint32_t published;
@@ -119,11 +119,11 @@ GOFS_HD inline bool may_take(const Server& server, const SeenSlot& seen, const F
              call.place.lap;
 }
 
-/// Of a lane. What is loaded together takes as long as one of them.
+/// Slots that a lane loads together, which takes as long as one.
 inline constexpr uint32_t kSlotsAtOnce = 16;
 
-/// Looks at slots of the runs that the lanes in `lanes` have seen, as many as there are at once;
-/// where that is less than a run, from slot `first` on. Collective.
+/// Looks at the first of the runs in `lanes`, as many as kSlotsAtOnce slots of each lane hold;
+/// where they hold less than a run, at its slots from `first` on. Collective.
 GOFS_HD inline void look_at_runs(simt::AnyWarp auto warp, const Server& server, const SeenRun& mine,
                                  uint32_t lanes, uint32_t first, bool may_keep, FarLook& look) {
   const uint32_t width = warp.size();
@@ -153,9 +153,9 @@ GOFS_HD inline void look_at_runs(simt::AnyWarp auto warp, const Server& server, 
 
 }  // namespace detail
 
-/// Looks at all slots of all channels and pushes the calls that are published there and were not
-/// found before; but for one, which the caller performs, if `may_keep`. Collective, uniform, by one
-/// warp at a time. The host lets no ring go meanwhile.
+/// Looks at all slots of all open channels and pushes the calls that are published there and were
+/// not found before; but for one, which the caller performs, if `may_keep`. Collective, uniform, by
+/// one warp at a time. The host lets no ring go meanwhile.
 GOFS_HD inline FarLook look_far(simt::AnyWarp auto warp, const Server& server, bool may_keep) {
   FarLook look{false, false, {}};
   const uint32_t width = warp.size();

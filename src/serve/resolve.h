@@ -78,7 +78,8 @@ GOFS_HD inline int resolve(simt::AnyWarp auto warp, Channel& channel, const requ
   if (error != 0) return error;
   if ((row.takes & (request::kInput | request::kOutput | request::kRoom)) != 0 &&
       wanted.bytes != 0) {
-    if (wanted.buffer >= kWindowsMax) return -EFAULT;
+    // No call takes longer than one that uses all of the ring's buffer.
+    if (wanted.buffer >= kWindowsMax || wanted.bytes > channel.ring.buffer_bytes) return -EFAULT;
     const Window* const window = detail::enter_numbered(warp, channel, wanted.buffer, room);
     if (window == nullptr || wanted.buffer_offset > window->bytes ||
         wanted.bytes > window->bytes - wanted.buffer_offset) {

@@ -29,8 +29,8 @@ inline constexpr uint64_t kRingMagic = 0x31676e6972736667;  // "gfsring1"
 inline constexpr uint32_t kRingDepthMin = 2;
 inline constexpr uint32_t kRingDepthMax = 1024;
 
-/// Memory that requests may name by a number: registered buffers of the client's. Number 0 is the
-/// one in the ring's own memory.
+/// Windows of a channel: memory that requests may name by a number. Number 0 is the buffer in the
+/// ring's own memory.
 inline constexpr uint32_t kWindowsMax = 64;
 
 /// Texts of one request: two paths and a name, each from a multiple of kTextAlign on. Across PCIe
@@ -54,7 +54,7 @@ struct RingHead {
   uint64_t requests_at;
   uint64_t answers_at;
   uint64_t texts_at;   // kTextBytes for each slot
-  uint64_t buffer_at;  // registered buffer 0, which lies in the shared memory too
+  uint64_t buffer_at;  // window 0, which lies in the shared memory too
   uint64_t buffer_bytes;
   uint32_t wakes;                       // not 0: an answer wakes who sleeps until it comes
   alignas(128) uint32_t server_sleeps;  // not 0: who publishes a request wakes it

@@ -339,7 +339,10 @@ class FakeMps {
                            << starting
                            << "\nfi\n"
                               "read -r word\necho \"$word\" >> asked\n[ -e runs ] || exit 1\n"
-                              "[ \"$word\" != quit ] || rm runs\n";
+                              "[ \"$word\" != quit ] || rm runs\n"
+                              "[ \"$word\" != get_server_list ] || echo 17\n"
+                              "[ \"$word\" != 'get_client_list 17' ] || cat clients 2> no\n"
+                              "exit 0\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     EXPECT_EQ(::setenv("PATH", (folder() + ":" + path_before_).c_str(), 1), 0);
   }
@@ -371,8 +374,17 @@ TEST(Gofsd, starts_mps_where_it_does_not_run) {
   {
     const FakeMps mps("touch runs; exit 0");
     EXPECT_EQ(with_mps().find("mps"), std::string::npos);
-    EXPECT_EQ(mps.asked(), "start\nquit\n") << "it ends with gofsd";
+    EXPECT_EQ(mps.asked(), "start\nget_server_list\nget_client_list 17\nquit\n")
+        << "it ends with gofsd";
     EXPECT_FALSE(mps.runs());
+  }
+  {
+    const FakeMps mps("touch runs; exit 0");
+    std::ofstream(mps.file("clients")) << "4711\n";
+    EXPECT_EQ(with_mps().find("mps"), std::string::npos);
+    EXPECT_EQ(mps.asked(), "start\nget_server_list\nget_client_list 17\n")
+        << "another program uses it";
+    EXPECT_TRUE(mps.runs());
   }
   {
     const FakeMps mps("echo An instance of this daemon is already running; exit 1");

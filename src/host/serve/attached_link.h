@@ -13,6 +13,7 @@
 #include "host/serve/attached_volume.h"
 #include "host/serve/control.h"
 #include "host/serve/kernel_end.h"
+#include "host/serve/socket.h"
 #include "host/serve/unsynced_changes.h"
 #include "serve/descriptor_base.h"
 
@@ -26,11 +27,12 @@ struct AttachedVolume::Link {
 
   const int descriptor_base;
   ChannelClient channel;
+  const bool server_is_trusted = is_trusted_peer(channel.connection());
   UnsyncedChanges changes;  // but those of kernels
   ControlLine line{channel.connection()};
   std::unique_ptr<KernelEnd> kernels;  // by the holder of AttachedVolume's mutex
-  // Of each buffer that is registered, by its memory, the number of its window; 0 where the server
-  // does not reach it. By the holder of AttachedVolume's opening_.
+  // Of each buffer that is registered, by its memory, the window; number 0 where the server does
+  // not reach it. By the holder of AttachedVolume's opening_.
   std::map<const void*, WindowOfClient> windows;
   std::atomic<uint64_t> windows_as_of{0};  // RegisteredBuffers::added()
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
@@ -18,7 +17,10 @@
 #include "host/gpu_memory.h"
 #include "host/messages.h"
 #include "host/serve/attached_link.h"
+#include "host/serve/control.h"
+#include "host/serve/kernel_end.h"
 #include "host/serve/socket.h"
+#include "serve/descriptor_base.h"
 
 namespace gofs::host {
 
@@ -286,7 +288,6 @@ VolumeHandle AttachedVolume::device() const {
     const std::lock_guard lock(mutex_);
     if (link->kernels != nullptr) return link->kernels->handle();
   }
-  open_windows(*link);
   std::string problem;
   std::unique_ptr<KernelEnd> kernels = open_for_kernels(*link, problem);
   const std::lock_guard lock(mutex_);
@@ -301,10 +302,12 @@ VolumeHandle AttachedVolume::device() const {
 }
 
 /// Null, and why.
-std::unique_ptr<KernelEnd> AttachedVolume::open_for_kernels(Link& link, std::string& problem) {
+std::unique_ptr<KernelEnd> AttachedVolume::open_for_kernels(Link& link,
+                                                            std::string& problem) const {
   std::unique_ptr<kernels::Backend> backend = make_backend("cuda", problem);
   if (backend == nullptr) return nullptr;
   try {
+    open_windows(link, true);
     auto end = std::make_unique<KernelEnd>(std::move(backend), link.line, link.descriptor_base);
     for (const auto& [memory, window] : link.windows) {
       if (window.number != 0) end->add_window(window);

@@ -89,9 +89,9 @@ class AttachedVolume final : public AnyVolume {
   int64_t no_server() const;
   int64_t translate(Link& link, CallRequest& request);
   bool is_answered(Link& link, const CallRequest& request, CallAnswer& answer);
-  static std::unique_ptr<KernelEnd> open_for_kernels(Link& link, std::string& problem);
-  void open_windows(Link& link) const;
-  WindowOfClient open_window(Link& link, void* memory, uint64_t bytes) const;
+  std::unique_ptr<KernelEnd> open_for_kernels(Link& link, std::string& problem) const;
+  void open_windows(Link& link, bool may_wait) const;
+  bool open_window(Link& link, WindowOfClient& window, bool may_wait) const;
   void close_window(Link& link, const void* memory);
   Expected<std::string> ask(const Question& question) const;
   template <typename Found>

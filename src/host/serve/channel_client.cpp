@@ -76,7 +76,7 @@ ChannelClient::ChannelClient(ChannelEnds ends, uint64_t answer_timeout_ns)
 
 bool ChannelClient::is_gone() const {
   return hung_up_.load(std::memory_order_relaxed) ||
-         simt::load_system_relaxed(ring_.head->gone) != 0;
+         simt::load_system_acquire(ring_.head->gone) != 0;  // [H9]
 }
 
 void ChannelClient::look_for_server() {
@@ -143,13 +143,13 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
 void ChannelClient::add_window(const WindowOfClient& window) {
   const std::lock_guard lock(mutex_);
   windows_.push_back(window);
-  has_windows_ = true;
+  has_windows_.store(true, std::memory_order_relaxed);
 }
 
 void ChannelClient::remove_window(uint32_t number) {
   const std::lock_guard lock(mutex_);
   std::erase_if(windows_, [&](const WindowOfClient& one) { return one.number == number; });
-  has_windows_ = !windows_.empty();
+  has_windows_.store(!windows_.empty(), std::memory_order_relaxed);
 }
 
 /// The window that has all of it; none.
@@ -189,7 +189,7 @@ bool ChannelClient::begin(const CallRequest& request, bool may_wait, UnderWay& c
   request::Request& record = call.record;
   record = record_of(request);
   const bool in_window = is_data(request) && place_in_window(request, record);
-  if (request.in_place && !in_window) {
+  if (request.is_direct && !in_window) {
     call.refusal = -EFAULT;
     return true;
   }

@@ -53,7 +53,7 @@ class ChannelClient {
   void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers);
 
   /// From now on, and until it is removed, calls whose bytes lie there move them directly. No call
-  /// under way is about the memory.
+  /// that is under way may be about the memory.
   void add_window(const WindowOfClient& window);
   void remove_window(uint32_t number);
   /// Whether a window has all of it.

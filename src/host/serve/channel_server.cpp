@@ -33,6 +33,8 @@ constexpr uint64_t kGridIdleNs = 1'000'000;
 // No kernel can ring a bell. While any has a channel, a GPU's warps never rest, and threads of the
 // host that sleep look again after so long.
 constexpr int kSleepForKernelsMs = 1;
+// So often a launch that is to close a channel may fail.
+constexpr uint32_t kFailedStepsMax = 10'000;
 // In moments a turn for a client's kernels has begun, unless another's fill the GPU.
 constexpr std::chrono::seconds kTurnBegins{2};
 
@@ -76,10 +78,12 @@ struct ChannelServer::Client {
   ssd::Descriptor bell;
   vfs::Caller caller;
   int32_t pid = 0;
-  std::optional<uint32_t> owner;         // of a second channel, for kernels: the first one
-  std::optional<ClientWindows> windows;  // of a first one
-  bool leaves = false;                   // no call of it is begun any more
-  bool has_let_go = false;               // it has hung up by itself, and waits for no answer there
+  std::optional<uint32_t> owner;  // of a second channel, for kernels: the first one
+  // A second channel's stay empty: its owner's are opened in it. None when it is gone.
+  std::optional<ClientWindows> windows;
+  bool leaves = false;        // no call of it is begun any more
+  uint32_t failed_steps = 0;  // to close it
+  bool has_let_go = false;    // it has hung up by itself, and waits for no answer there
   bool gone = false;  // nothing is left of it but its memory, which a turn may still look at
   uint32_t looked_at_by = 0;  // if so: the last of those turns
 
@@ -341,7 +345,7 @@ Expected<uint32_t> ChannelServer::add_client(const Joining& who,
     client->ring = place ? std::move(place->ring) : make_ring(head.bytes, for_kernels);
     client->owner = who.owner;
     client->windows.emplace(
-        [this](uint32_t channel, auto& params) { return step(channel, params); });
+        *served_.backend, [this](uint32_t channel, auto& params) { return step(channel, params); });
     if (for_kernels) for_kernels_.fetch_add(1, std::memory_order_relaxed);
     place = std::move(client);
     placed = true;
@@ -359,8 +363,13 @@ Expected<uint32_t> ChannelServer::add_client(const Joining& who,
     }
     bells_.add_bell(added.bell);
     opening.first_run = first_run_of(number, head.depth);
-    if (step(number, opening) && (!for_kernels || clients_[*who.owner]->windows->open_in(number))) {
-      return number;
+    if (step(number, opening)) {
+      if (!for_kernels || clients_[*who.owner]->windows->open_in(number)) return number;
+      kernels::ChannelParams closing{};
+      closing.step = kernels::ChannelStep::kFinishClose;
+      closing.number = number;
+      closing.keeps_client = 1;
+      (void)step(number, closing);
     }
     undo();
     return make_error(EIO, subject, "the backend could not open it");
@@ -483,10 +492,7 @@ bool ChannelServer::begin_close(uint32_t number, bool has_let_go) {
   const std::lock_guard lock(mutex_);
   if (clients_[number] == nullptr || std::exchange(clients_[number]->leaves, true)) return false;
   clients_[number]->has_let_go = has_let_go;
-  (void)step(number, closing);
-  // A backend that runs nothing any more has not said so.
-  serve::RingHead* const head = clients_[number]->head();
-  if (head != nullptr) simt::store_system_relaxed(head->gone, 1u);
+  (void)step(number, closing);  // or the next step closes it
   return true;
 }
 
@@ -499,11 +505,17 @@ bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
     if (clients_[number] == nullptr || clients_[number]->gone) return true;
     closing.keeps_client = clients_[number]->owner ? 1 : 0;
   }
-  // A backend that runs nothing any more has no calls under way.
   const bool ran = step(number, closing);
   if (ran && closing.done == 0) return false;
-  if (descriptors != nullptr) *descriptors = closing.closed;
   const std::lock_guard lock(mutex_);
+  Client& client = *clients_[number];
+  // A backend that has failed has no calls under way; a launch may fail for want of memory.
+  if (!ran && !served_.backend->has_failed() && ++client.failed_steps < kFailedStepsMax) {
+    return false;
+  }
+  if (descriptors != nullptr) *descriptors = closing.closed;
+  // Only now: whoever learns it uses the memory of his calls again.
+  if (client.head() != nullptr) simt::store_system_release(client.head()->gone, 1u);  // [H9]
   retire(number);
   return true;
 }

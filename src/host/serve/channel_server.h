@@ -70,11 +70,12 @@ class ChannelServer {
   /// that one. ESTALE where the owner has gone. From any thread.
   Expected<OpenedForKernels> open_for_kernels(uint32_t owner);
   /// Lets calls of the client that has channel `owner`, in all its channels, name memory of the
-  /// client's own: the number for it, a window. EINVAL, EMFILE; ENOTSUP and what else
-  /// Backend::reach_foreign() has; ESTALE where the owner has gone. From any thread.
+  /// client's own. The number of the window. EINVAL where the memory is smaller, EMFILE for more
+  /// than kWindowsMax - 1; what Backend::reach_foreign() has; ESTALE where the owner has gone. From
+  /// any thread.
   Expected<uint32_t> open_window(uint32_t owner, const MemoryName& name,
                                  ssd::Descriptor descriptor);
-  /// False: there is no such window. From any thread.
+  /// No call names it any more. False: there is no such window. From any thread.
   bool close_window(uint32_t owner, uint32_t number);
   /// No more clients are taken from now on. From any thread.
   void drain();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "host/messages.h"
+#include "serve/ring.h"
 
 namespace gofs::host {
 
@@ -25,15 +26,19 @@ bool ClientWindows::open_one(uint32_t channel, uint32_t number, const Window& wi
   return step_(channel, opening);
 }
 
-/// Whether no call in these channels is about it. A backend that runs nothing has none.
-bool ClientWindows::has_closed(uint32_t number, std::span<const uint32_t> channels) {
-  return std::ranges::all_of(channels, [&](uint32_t channel) {
+/// Closes it in all of these channels. Whether no call there is about it any more. A backend that
+/// has failed runs none.
+bool ClientWindows::close_in(uint32_t number, std::span<const uint32_t> channels) {
+  bool is_left = true;
+  for (const uint32_t channel : channels) {
     kernels::ChannelParams closing{};
     closing.step = kernels::ChannelStep::kCloseWindow;
     closing.number = channel;
     closing.window = number;
-    return !step_(channel, closing) || closing.done != 0;
-  });
+    const bool ran = step_(channel, closing);
+    is_left = is_left && (ran ? closing.done != 0 : backend_.has_failed());
+  }
+  return is_left;
 }
 
 Expected<uint32_t> ClientWindows::open(std::unique_ptr<kernels::WarpMemory> memory, uint64_t offset,
@@ -42,18 +47,18 @@ Expected<uint32_t> ClientWindows::open(std::unique_ptr<kernels::WarpMemory> memo
     return make_error(EINVAL, kSubject, "the memory is smaller");
   }
   std::erase_if(windows_, [&](const auto& one) {
-    return one.second.closes && has_closed(one.first, channels);
+    return one.second.closes && close_in(one.first, channels);
   });
   uint32_t number = 1;
   while (windows_.contains(number)) ++number;
   if (number >= serve::kWindowsMax) {
     return make_error(EMFILE, kSubject, "there are as many as can be");
   }
-  const Window& added =
+  Window& added =
       windows_.emplace(number, Window{std::move(memory), offset, bytes, false}).first->second;
   for (const uint32_t channel : channels) {
     if (open_one(channel, number, added)) continue;
-    windows_.erase(number);
+    added.closes = true;  // where it was opened
     return make_error(EIO, kSubject, "the backend could not open it");
   }
   return number;
@@ -74,7 +79,7 @@ uint64_t ClientWindows::bytes() const {
 bool ClientWindows::close(uint32_t number, std::span<const uint32_t> channels) {
   const auto found = windows_.find(number);
   if (found == windows_.end() || std::exchange(found->second.closes, true)) return false;
-  if (has_closed(number, channels)) windows_.erase(found);
+  if (close_in(number, channels)) windows_.erase(found);
   return true;
 }
 

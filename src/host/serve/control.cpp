@@ -28,9 +28,22 @@ bool is_trusted(const vfs::Credentials& who) { return who.uid == 0 || who.uid ==
 
 std::string ControlLine::ask(const Question& question, std::vector<ssd::Descriptor>* descriptors,
                              const ssd::Descriptor& with) {
+  const std::lock_guard lock(mutex_);
+  return ask_next(question, descriptors, with);
+}
+
+std::string ControlLine::ask_at_once(const Question& question, const ssd::Descriptor& with) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) ssd::fail_with(EBUSY, "another question is under way");
+  return ask_next(question, nullptr, with);
+}
+
+/// By the holder of the mutex.
+std::string ControlLine::ask_next(const Question& question,
+                                  std::vector<ssd::Descriptor>* descriptors,
+                                  const ssd::Descriptor& with) {
   const int file = with.get();
   const auto files = with.is_open() ? std::span(&file, 1) : std::span<const int>();
-  const std::lock_guard lock(mutex_);
   if (!is_in_step_) ssd::fail_with(ETIMEDOUT, "the server has not answered a question before");
   if (!send_control(connection_, packed(question), files)) {
     if (errno == EPERM) ssd::fail_with(EPERM, "the server takes no descriptors of this user's");

@@ -39,18 +39,18 @@ enum class Ask : uint32_t {
 
 /// Memory of a GPU that a client has, and what part of it is to be a window.
 struct MemoryName {
-  std::string handle;    // as kernels::ForeignMemory has it, as the next
-  uint64_t whole_bytes;  // of what the name stands for
+  std::string handle;    // kernels::ForeignMemory::handle
+  uint64_t whole_bytes;  // kernels::ForeignMemory::whole_bytes
   uint64_t offset;       // in that
   uint64_t bytes;
 };
 
 struct Question {
   Ask ask;
-  CleaningOptions cleaning;
-  uint32_t from = 0;  // of kStatus: the first channel
-  uint32_t window = 0;
-  MemoryName memory{};
+  CleaningOptions cleaning{};
+  uint32_t from = 0;    // of kStatus: the first channel
+  uint32_t window = 0;  // of kCloseWindow
+  MemoryName memory{};  // of kOpenWindow
 };
 
 struct Answer {
@@ -93,7 +93,7 @@ struct ServerStatus {
 /// In a part are no more.
 inline constexpr size_t kClientsOfPart = 1024;
 
-/// Whether a client may do what its server's user may.
+/// Whether who is at the other end may do what this process may: its user, and root.
 bool is_trusted(const vfs::Credentials& who);
 
 /// Whether it is answered at once, also while another question takes long.
@@ -127,13 +127,18 @@ class ControlLine {
   /// Asks, waits, and gives what was found, and what has come with it. Throws std::system_error:
   /// the answer's error, ESTALE where the server has gone, EPROTO; ETIMEDOUT, also for all
   /// questions after one whose answer has not come: it would be taken for theirs. `with` goes
-  /// along, if it is open.
+  /// along, if it is open; EPERM where the server takes none of this user's.
   std::string ask(const Question& question, std::vector<ssd::Descriptor>* descriptors = nullptr,
                   const ssd::Descriptor& with = {});
+  /// The same where no other question is under way; EBUSY.
+  std::string ask_at_once(const Question& question, const ssd::Descriptor& with);
 
   const ssd::Descriptor& connection() const { return connection_; }
 
  private:
+  std::string ask_next(const Question& question, std::vector<ssd::Descriptor>* descriptors,
+                       const ssd::Descriptor& with);
+
   const ssd::Descriptor& connection_;
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;  // of a question and its answer

@@ -11,7 +11,7 @@ namespace gofs::host {
 
 namespace {
 
-bool is_for_all(Ask ask) { return ask == Ask::kInfo || is_quick(ask); }
+bool is_for_all(Ask ask) { return ask < Ask::kOpenWindow; }  // the order of Ask
 
 /// The clients from channel `from` on, as many as a message has room for.
 ServerStatus part_of(ServerStatus status, uint32_t from) {

@@ -138,7 +138,7 @@ void KernelEnd::watch(const ssd::Descriptor& connection) {
   }
   if (ends[1].revents != 0) return;
   // No copy: it could wait behind the kernel that waits for it.
-  simt::store_system_release(state_->gone[0], 1u);
+  simt::store_system_release(state_->gone[0], 1u);  // [H9]
 }
 
 }  // namespace gofs::host

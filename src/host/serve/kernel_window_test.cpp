@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
 
+#include "host/backend_for_test.h"
 #include "host/serve/kernel_channel_for_test.h"
 #include "testing/in_child.hpp"
 
@@ -26,7 +28,7 @@ constexpr uint64_t kWindowBytes = 100'000;
 class KernelWindowTest : public KernelChannelTest {
  protected:
   static Question asks_for(uint64_t whole, uint64_t offset, uint64_t bytes) {
-    Question question{.ask = Ask::kOpenWindow, .cleaning = {}};
+    Question question{.ask = Ask::kOpenWindow};
     question.memory = {{}, whole, offset, bytes};
     return question;
   }
@@ -44,7 +46,7 @@ class KernelWindowTest : public KernelChannelTest {
     return window.number;
   }
   static void close_window(Program& program, uint32_t number) {
-    (void)program.line.ask({.ask = Ask::kCloseWindow, .cleaning = {}, .window = number});
+    (void)program.line.ask({.ask = Ask::kCloseWindow, .window = number});
   }
   template <typename Work>
   static int error_of(Work work) {
@@ -67,9 +69,9 @@ class KernelWindowTest : public KernelChannelTest {
                        [](uint8_t byte) { return byte != 'z'; });
   }
   int64_t move_by_host(Program& program, Verb verb, int fd, uint8_t* memory, uint64_t bytes,
-                       bool in_place = true) {
+                       bool is_direct = true) {
     CallRequest call{.verb = verb, .descriptor = fd - Program::kBase, .bytes = bytes};
-    call.in_place = in_place;
+    call.is_direct = is_direct;
     if (verb == Verb::kPwrite) {
       call.input = memory;
     } else {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "host/serve/control.h"
 #include "host/serve/message.h"
 #include "ssd/system_failure.h"
 
@@ -116,6 +117,14 @@ ListeningSocket::ListeningSocket(std::string path, uint32_t mode)
 
 ListeningSocket::~ListeningSocket() {
   if (inode_at(path_) == inode_) (void)::unlink(path_.c_str());
+}
+
+bool is_trusted_peer(const ssd::Descriptor& connection) {
+  try {
+    return is_trusted(peer_of(connection).credentials);
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
 void take_descriptors_of(const ssd::Descriptor& connection) {

@@ -14,7 +14,7 @@
 namespace gofs::host {
 
 /// Changes with every change of what is said there.
-inline constexpr uint32_t kGreetingVersion = 3;
+inline constexpr uint32_t kGreetingVersion = 4;
 
 /// The only message, from the server. With it come the descriptors of a channel, if `error` is 0.
 struct Greeting {
@@ -51,8 +51,11 @@ struct Peer {
 /// Throws std::system_error: E2BIG for more groups than a caller can have, who would otherwise be
 /// refused what he may do.
 Peer peer_of(const ssd::Descriptor& connection);
+/// Whether the other end is of this process's user, or root's; false where that is not known.
+bool is_trusted_peer(const ssd::Descriptor& connection);
 
-/// The other end may send descriptors from now on.
+/// Lets the other end send descriptors (SO_PASSRIGHTS), which connections of a ListeningSocket do
+/// not; nothing to do before Linux 6.16.
 void take_descriptors_of(const ssd::Descriptor& connection);
 
 /// Sends the greeting, with the ends of a channel or an errno. False: nobody is there.

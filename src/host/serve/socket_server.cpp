@@ -76,6 +76,7 @@ std::vector<ssd::Descriptor> SocketServer::end() {
   for (const Leaving& leaving : leaving_) {
     if (leaving.for_kernels) (void)channels_.close(*leaving.for_kernels);
     (void)channels_.close(leaving.channel);
+    hang_up(*leaving.connection);
   }
   leaving_.clear();
   std::vector<ssd::Descriptor> waiting;
@@ -289,7 +290,14 @@ void SocketServer::close_all() {
 bool SocketServer::has_left(Leaving& leaving) {
   if (leaving.for_kernels && !channels_.finish_close(*leaving.for_kernels)) return false;
   leaving.for_kernels.reset();
-  return channels_.finish_close(leaving.channel);
+  if (!channels_.finish_close(leaving.channel)) return false;
+  hang_up(*leaving.connection);
+  return true;
+}
+
+/// An answer under way still has the descriptor: the client is to see that it is over.
+void SocketServer::hang_up(Connection& connection) {
+  if (!connection.stops) (void)::shutdown(connection.descriptor.get(), SHUT_RDWR);
 }
 
 void SocketServer::end_client(uint32_t mark, bool has_let_go) {
@@ -298,9 +306,7 @@ void SocketServer::end_client(uint32_t mark, bool has_let_go) {
   const std::shared_ptr<Connection> connection = std::move(found->second);
   connections_.erase(found);
   events_.remove(connection->descriptor);
-  // An answer under way still has the descriptor: the client is to see that it is over.
-  if (!connection->stops) (void)::shutdown(connection->descriptor.get(), SHUT_RDWR);
-  if (!connection->channel) return;
+  if (!connection->channel) return hang_up(*connection);
   std::optional<uint32_t> for_kernels;
   {
     const std::lock_guard lock(connection->mutex);
@@ -310,7 +316,7 @@ void SocketServer::end_client(uint32_t mark, bool has_let_go) {
   if (for_kernels) channels_.begin_close(*for_kernels, has_let_go);
   channels_.begin_close(*connection->channel, has_let_go);
   const std::lock_guard lock(mutex_);
-  leaving_.push_back({for_kernels, *connection->channel});
+  leaving_.push_back({for_kernels, *connection->channel, connection});
   has_leaving_.notify_one();
 }
 

@@ -50,10 +50,12 @@ class SocketServer {
     std::optional<uint32_t> for_kernels;  // its second channel
     bool ended = false;
   };
-  /// Channels of a client that has gone, in which calls are under way.
+  /// A client that has gone, or goes, in whose channels calls are under way. It learns that it is
+  /// over when they have ended: it uses their memory again then.
   struct Leaving {
     std::optional<uint32_t> for_kernels;
     uint32_t channel;
+    std::shared_ptr<Connection> connection;
   };
 
   struct Asked {
@@ -69,6 +71,7 @@ class SocketServer {
   void take_client();
   bool welcome(Connection& connection);
   void hear(uint32_t mark);
+  static void hang_up(Connection& connection);
   void end_client(uint32_t mark, bool has_let_go = false);
   bool has_left(Leaving& leaving);
   Answer open_for_kernels(Connection& connection, ssd::Descriptor& memory);
