@@ -123,9 +123,9 @@ class Volume(Names, Closing):
 
         A server of the program's user reaches memory of the GPU that it runs on: torch's and
         CuPy's, but for that of expandable segments. Its calls then move bytes there directly, those
-        of kernels too. A physical SSD reaches memory of the host at multiples
-        of 4 KiB, and of a GPU at multiples of 64 KiB. Data of other memory is copied, registered or
-        not. Worth it for buffers that are used again and again.
+        of kernels too. A physical SSD reaches memory of the host at multiples of 4 KiB, and of a
+        GPU at multiples of 64 KiB. Data of other memory is copied, registered or not. Worth it for
+        buffers that are used again and again.
 
         Raises ValueError for no bytes, BufferError for memory that is read-only, and
         FileExistsError where a part of it is registered.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -21,19 +22,21 @@ constexpr const char* kProgram = "nvidia-cuda-mps-control";
 constexpr std::chrono::seconds kCommandTimeout{20};
 constexpr std::chrono::seconds kQuitTimeout{5};
 
-/// Asks the control daemon something, or tells it. False: there is none.
-bool ask(const std::string& command, std::chrono::seconds timeout, std::string& said) {
-  return run_to_end({.words = {kProgram}, .input = command + "\n", .timeout = timeout}, said);
+/// What the control daemon answers; none: there is none.
+std::optional<std::string> ask(const std::string& command,
+                               std::chrono::seconds timeout = kCommandTimeout) {
+  std::string said;
+  if (!run_to_end({.words = {kProgram}, .input = command + "\n", .timeout = timeout}, said)) {
+    return std::nullopt;
+  }
+  return said;
 }
 
 /// Whether a program uses a GPU by it. A server of MPS, which is a process, has a list of those.
 bool is_used() {
-  std::string servers;
-  if (!ask("get_server_list", kCommandTimeout, servers)) return false;
-  std::istringstream each(servers);
-  for (std::string server; each >> server;) {
-    std::string clients;
-    if (ask("get_client_list " + server, kCommandTimeout, clients) && !clients.empty()) return true;
+  std::istringstream servers(ask("get_server_list").value_or(std::string()));
+  for (std::string server; servers >> server;) {
+    if (!ask("get_client_list " + server).value_or(std::string()).empty()) return true;
   }
   return false;
 }
@@ -55,8 +58,7 @@ bool start(std::string& said) {
 Mps::Mps() {
   std::string said;
   is_ours_ = start(said);
-  std::string servers;
-  if (is_ours_ || ask("get_server_list", kCommandTimeout, servers)) return;
+  if (is_ours_ || ask("get_server_list")) return;
   ssd::fail_with(EIO, std::string(kProgram) +
                           " -d does not start MPS: " + (said.empty() ? "it says nothing" : said));
 }
@@ -64,8 +66,7 @@ Mps::Mps() {
 Mps::~Mps() {
   if (!is_ours_) return;
   try {
-    std::string said;
-    if (!is_used()) (void)ask("quit", kQuitTimeout, said);
+    if (!is_used()) (void)ask("quit", kQuitTimeout);
   } catch (const std::exception&) {  // it goes on, and does no harm
   }
 }

@@ -13,8 +13,7 @@
 namespace gofs::serve {
 
 /// Memory that a client's requests may name. Others may change what is in it at any time. That of
-/// number 0 is there as long as the channel is open, and its gate is not
-/// used.
+/// number 0 is there as long as the channel is open, and its gate is not used.
 struct Window {
   uint8_t* memory;
   uint64_t bytes;

@@ -57,17 +57,8 @@ GOFS_NOINLINE GOFS_HD inline void hand_on(simt::AnyWarp auto warp, const Server&
   if (lanes != 0) push(warp, *server.found, lanes, call);
 }
 
-/// A run, as a lane has seen it.
-struct SeenRun {
-  const uint32_t* published;  // null: its channel is not open, or there is no such run
-  const uint32_t* taken;
-  const uint32_t* answered;
-  uint32_t channel;
-  uint32_t first;
-  uint32_t count;
-};
-
-GOFS_HD inline SeenRun see_run(const Server& server, uint32_t index, uint32_t end) {
+/// Run `index`, as a lane sees it; where there is none, one of a channel that is not open.
+GOFS_HD inline SlotRun see_run(const Server& server, uint32_t index, uint32_t end) {
   if (index >= end) return {nullptr, nullptr, nullptr, 0, 0, 0};
   const SlotRun& run = server.runs[index];
   return {simt::load_system_to_acquire(run.published),  // [H7]
@@ -97,7 +88,7 @@ struct SeenSlot {
 };
 
 /// Slot `number` of the run that lane `lane` has seen. Collective.
-GOFS_HD inline SeenSlot see_slot(simt::AnyWarp auto warp, const SeenRun& mine, uint32_t lane,
+GOFS_HD inline SeenSlot see_slot(simt::AnyWarp auto warp, const SlotRun& mine, uint32_t lane,
                                  uint32_t number) {
   const uint32_t* const published = pointer_of(warp, mine.published, lane);
   const uint32_t* const taken = pointer_of(warp, mine.taken, lane);
@@ -124,7 +115,7 @@ inline constexpr uint32_t kSlotsAtOnce = 16;
 
 /// Looks at the first of the runs in `lanes`, as many as kSlotsAtOnce slots of each lane hold;
 /// where they hold less than a run, at its slots from `first` on. Collective.
-GOFS_HD inline void look_at_runs(simt::AnyWarp auto warp, const Server& server, const SeenRun& mine,
+GOFS_HD inline void look_at_runs(simt::AnyWarp auto warp, const Server& server, const SlotRun& mine,
                                  uint32_t lanes, uint32_t first, bool may_keep, FarLook& look) {
   const uint32_t width = warp.size();
   SeenSlot seen[kSlotsAtOnce];
@@ -164,7 +155,7 @@ GOFS_HD inline FarLook look_far(simt::AnyWarp auto warp, const Server& server, b
   const uint32_t end = warp.shfl(simt::load_acquire(server.run_count), 0);  // [H7]
   warp.sync();  // what one lane has acquired, for all
   for (uint32_t base = 0; base < end; base += width) {
-    const detail::SeenRun mine = detail::see_run(server, base + warp.thread_rank(), end);
+    const SlotRun mine = detail::see_run(server, base + warp.thread_rank(), end);
     for (uint32_t open = warp.ballot(mine.published != nullptr); open != 0;) {
       for (uint32_t first = 0; first < kRunSlots; first += slots) {
         detail::look_at_runs(warp, server, mine, open, first, may_keep, look);

@@ -16,12 +16,9 @@
 #include <vector>
 
 #include "gofs/volume.hpp"
-#include "host/backend_for_test.h"
 #include "host/image/fsck_for_test.h"
 #include "host/image/mkfs.h"
-#include "host/serve/control_desk.h"
-#include "host/serve/served_volume_for_test.h"
-#include "host/serve/socket_server.h"
+#include "host/serve/serving_for_test.h"
 #include "testing/fake_cuda.h"
 
 namespace gofs::host {
@@ -65,15 +62,12 @@ class FakeCuda {
 /// Where the volume is: mounted by the program on the CPU, or by a server there, or on a GPU.
 enum class Place { kMounted, kServed, kServedOnGpu };
 
-class GpuMemoryTest : public ServedVolumeTest, public ::testing::WithParamInterface<Place> {
+class GpuMemoryTest : public ServingTest, public ::testing::WithParamInterface<Place> {
  protected:
   static BackendMaker backend() {
-    if (GetParam() != Place::kServedOnGpu) return make_backend;
-    return [](const std::string&, std::string&) -> std::unique_ptr<kernels::Backend> {
-      return std::make_unique<BackendForTest>(4);
-    };
+    return GetParam() != Place::kServedOnGpu ? BackendMaker(make_backend) : make_grid;
   }
-  GpuMemoryTest() : ServedVolumeTest(backend()) {
+  GpuMemoryTest() : ServingTest(backend()) {
     begin_server();
     EXPECT_TRUE(image::make_volume(own_image_.path(), uint64_t{128} << 20, {}).ok());
     auto used = GetParam() != Place::kMounted
@@ -89,19 +83,6 @@ class GpuMemoryTest : public ServedVolumeTest, public ::testing::WithParamInterf
     cuda_.emplace();
   }
 
-  void begin_server() {
-    channels_.emplace(served(*volume_), ChannelServerOptions{});
-    desk_.emplace(*volume_, *channels_, [] {});
-    server_.emplace(*channels_, listening_.descriptor(),
-                    [this](const Question& question, const vfs::Credentials& who) {
-                      return desk_->answer(question, who);
-                    });
-  }
-  void end_server() {
-    server_.reset();
-    desk_.reset();
-    channels_.reset();
-  }
   /// Whether the file comes to be there, and goes back, without a copy by the driver.
   bool is_moved_directly(void* memory, uint64_t bytes) {
     const uint64_t before = cuda_->copies();
@@ -124,12 +105,7 @@ class GpuMemoryTest : public ServedVolumeTest, public ::testing::WithParamInterf
     return {reinterpret_cast<const char*>(cuda_->look(memory)), bytes};
   }
 
-  const std::string path_ = image_.path() + ".socket";
   const image::TemporaryPath own_image_;
-  ListeningSocket listening_{path_, 0600u};
-  std::optional<ChannelServer> channels_;
-  std::optional<ControlDesk> desk_;
-  std::optional<SocketServer> server_;
   std::optional<FakeCuda> cuda_;
   std::optional<Volume> used_;
   int fd_ = -1;

@@ -13,10 +13,8 @@
 #include <string>
 #include <tuple>
 
-#include "host/serve/control_desk.h"
 #include "host/serve/kernel_end.h"
-#include "host/serve/served_volume_for_test.h"
-#include "host/serve/socket_server.h"
+#include "host/serve/serving_for_test.h"
 #include "serve/kernel_data.h"
 #include "testing/comes_true.hpp"
 #include "testing/teams.hpp"
@@ -39,7 +37,7 @@ inline std::string bytes_of(size_t count, uint32_t seed) {
 }
 
 /// By the kind of server, and the lanes of the program's warps.
-class KernelChannelTest : public ServedVolumeTest,
+class KernelChannelTest : public ServingTest,
                           public ::testing::WithParamInterface<std::tuple<Server, uint32_t>> {
  public:
   static auto all() {
@@ -49,28 +47,15 @@ class KernelChannelTest : public ServedVolumeTest,
 
  protected:
   static BackendMaker backend() {
-    if (std::get<0>(GetParam()) == Server::kThreads) return make_backend;
-    return [](const std::string&, std::string&) -> std::unique_ptr<kernels::Backend> {
-      return std::make_unique<BackendForTest>(4);
-    };
+    return std::get<0>(GetParam()) == Server::kThreads ? BackendMaker(make_backend) : make_grid;
   }
-  KernelChannelTest() : ServedVolumeTest(backend()) {
+  KernelChannelTest() : ServingTest(backend()) {
     ChannelServerOptions options;
     options.depth = 4;
     options.part_bytes = 64 * 1024;
     options.kernel_depth = 4;
     options.kernel_part_bytes = 64 * 1024;
-    channels_.emplace(served(*volume_), options);
-    desk_.emplace(*volume_, *channels_, [] {});
-    server_.emplace(*channels_, listening_.descriptor(),
-                    [this](const Question& question, const vfs::Credentials& who) {
-                      return desk_->answer(question, who);
-                    });
-  }
-  void end_server() {
-    server_.reset();
-    desk_.reset();
-    channels_.reset();
+    begin_server(options);
   }
   uint32_t lanes() const { return std::get<1>(GetParam()); }
 
@@ -130,12 +115,6 @@ class KernelChannelTest : public ServedVolumeTest,
     return serve::moved_bytes(range, most);
   }
   static uint8_t* data_of(std::string& bytes) { return reinterpret_cast<uint8_t*>(bytes.data()); }
-
-  const std::string path_ = image_.path() + ".socket";
-  ListeningSocket listening_{path_, 0600u};
-  std::optional<ChannelServer> channels_;
-  std::optional<ControlDesk> desk_;
-  std::optional<SocketServer> server_;
 };
 
 }  // namespace gofs::host
