@@ -41,11 +41,17 @@ echo "attached"
 "${calls[@]}" "$socket" "$seconds" "$warps"
 
 echo "four programs that are attached, 64 warps each, and one with as many"
-pids=()
-for ((i = 0; i < 4; ++i)); do
-  "${calls[@]}" "$socket" 1 64 > "$folder/client.$i" &
-  pids+=($!)
+for call in access "pread 4 KiB" "pwrite 4 KiB" "pread 128 KiB" "pwrite 128 KiB"; do
+  pids=()
+  time=$(($(date +%s) + 3))
+  for ((i = 0; i < 4; ++i)); do
+    "${calls[@]}" "$socket" 1 64 "$call" $time > "$folder/client.$i" &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do wait "$pid"; done
+  "${calls[@]}" "$socket" 1 256 "$call" > "$folder/client"
+  cat "$folder"/client.? "$folder/client"
+  awk 'FILENAME ~ /client$/ {one += $NF} FILENAME ~ /client\../ {four += $NF}
+       END {printf "%-18s four programs have %.3f of one\n", "", four / one}' \
+    "$folder"/client.? "$folder/client"
 done
-for pid in "${pids[@]}"; do wait "$pid"; done
-cat "$folder"/client.?
-"${calls[@]}" "$socket" 1 256

@@ -3,7 +3,9 @@
 // Calls that kernels make, of a volume that is mounted here or by gofsd: the same kernel, so what
 // is measured of one and of the other may be compared.
 //
-// usage: gofs_kernel_calls VOLUME|SOCKET [SECONDS [WARPS,...]]   the volume gets a file of 64 MiB
+// usage: gofs_kernel_calls VOLUME|SOCKET [SECONDS [WARPS,... [CALL [TIME]]]]
+//   The volume gets a file of 64 MiB. CALL is the only call that is measured, TIME the second of
+//   the epoch at which it begins: several programs then measure at once.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,6 +16,8 @@
 #include <cstring>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "gofs/gofs.cuh"
@@ -177,7 +181,8 @@ void show_coming(const char* socket) {
 
 int main(int count, char** words) {
   if (count < 2) {
-    std::fprintf(stderr, "usage: gofs_kernel_calls VOLUME|SOCKET [SECONDS [WARPS,...]]\n");
+    std::fprintf(stderr,
+                 "usage: gofs_kernel_calls VOLUME|SOCKET [SECONDS [WARPS,... [CALL [TIME]]]]\n");
     return 2;
   }
   const double seconds = count > 2 ? std::stod(words[2]) : 0.5;
@@ -188,10 +193,15 @@ int main(int count, char** words) {
                       ? take(Volume::attach(words[1]))
                       : take(Volume::mount(words[1], {.backend = "cuda", .read_only = false}));
   Calls calls(volume, *std::max_element(warps.begin(), warps.end()));
-  std::printf("%-18s %8s %13s %12s\n", "call", "warps", "one call", "together");
+  if (count <= 4) std::printf("%-18s %8s %13s %12s\n", "call", "warps", "one call", "together");
+  if (count > 5) {
+    using Clock = std::chrono::system_clock;
+    std::this_thread::sleep_until(Clock::time_point(std::chrono::seconds(std::stoll(words[5]))));
+  }
   for (const Row& row : kRows) {
+    if (count > 4 && std::string_view(row.name) != words[4]) continue;
     for (const uint32_t one : warps) calls.show(row, one, seconds);
   }
-  if (is_socket(words[1])) show_coming(words[1]);
+  if (count <= 4 && is_socket(words[1])) show_coming(words[1]);
   return 0;
 }
