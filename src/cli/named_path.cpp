@@ -24,7 +24,7 @@ constexpr int kLinksMax = 40;  // as Linux has it
 /// A path that names the directory.
 std::string existing(const std::string& directory) { return directory.empty() ? "." : directory; }
 
-std::optional<int> number_of(const std::string& text) {
+std::optional<int> descriptor_number_of(const std::string& text) {
   int number = 0;
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, number);
@@ -80,7 +80,7 @@ std::optional<int> own_descriptor(const std::string& path) {
     const std::string directory = fs::canonical(existing(split.directory), error).string();
     if (error) return std::nullopt;
     if (directory == self + "/fd" || directory.starts_with(self + "/task/")) {
-      return number_of(split.name);
+      return descriptor_number_of(split.name);
     }
     const fs::path target = fs::read_symlink(host::joined_path(directory, split.name), error);
     if (error) return std::nullopt;  // no link

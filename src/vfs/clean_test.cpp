@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "f2fs/cleaning_for_test.hpp"
+#include "testing/repetitions.hpp"
 #include "vfs/async.h"
 #include "vfs/batch.h"
 #include "vfs/metadata.h"
@@ -472,7 +473,7 @@ TEST_P(CleanTest, a_disk_that_fails_loses_nothing) {
   expect_contents();
 }
 
-TEST_P(CleanTest, nearly_full_a_volume_is_overwritten_ten_times) {
+TEST_P(CleanTest, nearly_full_a_volume_is_overwritten_again_and_again) {
   const auto seed = static_cast<uint32_t>(printed_seed());
   writer().cleaning.free_wanted = volume().geometry.main_segments / 20;
   fill_to(95);
@@ -480,7 +481,7 @@ TEST_P(CleanTest, nearly_full_a_volume_is_overwritten_ten_times) {
   std::atomic<uint32_t> working{2};
   std::atomic<uint32_t> wrong{0};
   std::vector<std::vector<uint32_t>> buffers(3);
-  const uint64_t wanted = 10 * blocks * kCleanedFiles;
+  const uint64_t wanted = testing::repetitions(10, 3) * blocks * kCleanedFiles;
   run_crowd({3, width()}, [&](const simt::Warp& warp, uint32_t index) {
     std::mt19937 random(seed + index);
     std::vector<uint32_t>& buffer = buffers[index];

@@ -763,12 +763,12 @@ namespace {
 /// The same of what a hosted SSD asks of Linux.
 ssd::IoFault fault_below(const ssd::FaultRule& rule) {
   using format::nvme::IoOpcode;
-  using Kind = ssd::IoRequest::Kind;
-  constexpr std::pair<IoOpcode, Kind> kKinds[] = {{IoOpcode::kWrite, Kind::kWrite},
-                                                  {IoOpcode::kRead, Kind::kRead},
-                                                  {IoOpcode::kFlush, Kind::kSync}};
+  using Request = ssd::IoRequest::Kind;
+  constexpr std::pair<IoOpcode, Request> kBelow[] = {{IoOpcode::kWrite, Request::kWrite},
+                                                     {IoOpcode::kRead, Request::kRead},
+                                                     {IoOpcode::kFlush, Request::kSync}};
   ssd::IoFault fault;
-  for (const auto& [opcode, kind] : kKinds) {
+  for (const auto& [opcode, kind] : kBelow) {
     if (rule.opcode_mask == 1u << static_cast<uint32_t>(opcode)) fault.kind = kind;
   }
   fault.skip = static_cast<uint32_t>(rule.skip);

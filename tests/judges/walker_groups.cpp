@@ -19,8 +19,8 @@ constexpr uint64_t kLargeBytes = 300 * uint64_t{kBlockBytes};
 constexpr uint64_t kGroupFileBytes = 500 * uint64_t{kBlockBytes};
 constexpr uint32_t kWritersMost = 4;
 
-/// What one of several writers does to a part of the file that none of the others touches.
-struct Piece {
+/// What one of several writers does to its part of a file, which none of the others touches.
+struct SharedPart {
   enum class Kind : uint8_t { kWrite, kAllocate, kPunch, kZero };
   uint64_t offset;
   std::string data;
@@ -173,7 +173,7 @@ void Walker::write_side_by_side() {
   const bool whole_blocks = one_in(2);
   const bool with_holes = one_in(2);
   const bool allocates = one_in(3);
-  std::vector<Piece> pieces;
+  std::vector<SharedPart> pieces;
   uint64_t offset = one_in(3) ? below(size + 1) : size + (one_in(3) ? below(20'000) : 0);
   if (whole_blocks) offset = (offset + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   const uint64_t longest = one_in(4) ? 60 : one_in(2) ? 9 : 2;
@@ -181,8 +181,8 @@ void Walker::write_side_by_side() {
     uint64_t length = 1 + below(longest * kBlockBytes);
     if (whole_blocks) length = (1 + below(longest)) * kBlockBytes;
     if (offset + length > kGroupFileBytes) break;
-    const auto kind =
-        allocates && one_in(4) ? static_cast<Piece::Kind>(1 + below(3)) : Piece::Kind::kWrite;
+    const auto kind = allocates && one_in(4) ? static_cast<SharedPart::Kind>(1 + below(3))
+                                             : SharedPart::Kind::kWrite;
     pieces.push_back({offset, bytes(length), kind, one_of(kScopes)});
     offset += length;
     if (with_holes && one_in(2)) offset += (1 + below(3)) * kBlockBytes;
@@ -193,8 +193,8 @@ void Walker::write_side_by_side() {
 
   const bool may = vfs::may_write(file->flags) && (file->flags & vfs::kOpenPath) == 0;
   std::string words;
-  for (const Piece& one : pieces) {
-    words += fmt::format(" {}{}+{}", one.kind == Piece::Kind::kWrite ? "" : "(allocated) ",
+  for (const SharedPart& one : pieces) {
+    words += fmt::format(" {}{}+{}", one.kind == SharedPart::Kind::kWrite ? "" : "(allocated) ",
                          one.offset, one.data.size());
   }
   both(
@@ -204,22 +204,22 @@ void Walker::write_side_by_side() {
         simt::run_workers(writers, [&](const simt::Warp&, uint32_t writer) {
           gofs_->become(who_);
           for (size_t i = writer; i < pieces.size(); i += writers) {
-            Piece& one = pieces[i];
-            one.result = one.kind == Piece::Kind::kWrite
+            SharedPart& one = pieces[i];
+            one.result = one.kind == SharedPart::Kind::kWrite
                              ? gofs_->pwrite_by(one.scope, file->fd, one.data, one.offset)
                              : gofs_->fallocate(file->fd, one.mode(), one.offset, one.data.size());
           }
         });
         std::vector<int64_t> results;
-        for (const Piece& one : pieces) results.push_back(one.result);
+        for (const SharedPart& one : pieces) results.push_back(one.result);
         return sum_of(results);
       },
       [&](int64_t) -> int64_t {
         if (!may) return -EBADF;
         bool full = false;
         int64_t sum = 0;
-        for (const Piece& one : pieces) {
-          if (one.kind != Piece::Kind::kWrite) {
+        for (const SharedPart& one : pieces) {
+          if (one.kind != SharedPart::Kind::kWrite) {
             full = full || one.result == -ENOSPC;
             if (one.result == -ENOSPC) continue;
             model_.allocate(file->id, one.mode(), one.offset, one.data.size());
@@ -230,8 +230,8 @@ void Walker::write_side_by_side() {
           sum += static_cast<int64_t>(done);
         }
         // Where one of the others has made the file longer first, a grid has written in its middle.
-        for (const Piece& one : pieces) {
-          if (one.kind != Piece::Kind::kWrite || one.scope != Scope::kGrid) continue;
+        for (const SharedPart& one : pieces) {
+          if (one.kind != SharedPart::Kind::kWrite || one.scope != Scope::kGrid) continue;
           bool ignored = false;
           take_later_rounds(file->id, one.offset, one.data,
                             written_of(one.result, one.data.size(), ignored), size);

@@ -33,6 +33,9 @@ void* allocate_or_throw(size_t bytes, size_t alignment) {
   return memory;
 }
 
+/// Not inlined: g++ would see what operator new has given go to another function than its own.
+[[gnu::noinline]] void give_back(void* memory) { std::free(memory); }
+
 }  // namespace
 
 void* operator new(size_t bytes) { return allocate_or_throw(bytes, 16); }
@@ -40,11 +43,11 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
   return allocate_or_throw(bytes, static_cast<size_t>(alignment));
 }
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes, 16); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { give_back(memory); }
+void operator delete(void* memory, size_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { give_back(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { give_back(memory); }
 
 namespace gofs {
 namespace {

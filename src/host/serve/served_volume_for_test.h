@@ -21,8 +21,8 @@ class ServedVolumeTest : public ::testing::Test {
     options.flush = false;
     EXPECT_TRUE(image::make_volume(image_.path(), uint64_t{128} << 20, options).ok());
     auto mounted =
-        VolumeState::mount(image_.path() + "?media=memory", {.backend = "cpu", .read_only = false},
-                           MountKind::kVolume, make);
+        VolumeState::mount(image_.path() + "?media=memory&descriptors=512",
+                           {.backend = "cpu", .read_only = false}, MountKind::kVolume, make);
     EXPECT_TRUE(mounted) << mounted.error().message;
     volume_ = std::move(*mounted);
     const std::string root = "/";
