@@ -122,7 +122,8 @@ GOFS_HD void for_dirty_segments(simt::AnyWarp auto warp, const Volume& volume,
   warp.sync();
 }
 
-/// Reads the SIT, and calls `loaded(segno)`, by one lane, for each segment. Collective; warps 0 to
+/// Reads the SIT, and calls `loaded(segno)`, by one lane, for each segment. Each lane has a block
+/// of it: an SSD does many commands of a warp in the time of a few. Collective; warps 0 to
 /// `warp_count` - 1 do it together and then synchronise. The journal is not asked
 /// (take_sit_journal). Returns 0 or a negative errno, for all lanes alike.
 template <typename Loaded>
@@ -130,15 +131,21 @@ GOFS_HD int load_segments(simt::AnyWarp auto warp, Volume& volume, const Segment
                           uint32_t warp_index, uint32_t warp_count, Loaded loaded) {
   const format::Geometry& geometry = volume.geometry;
   const uint32_t blocks = geometry.sit_blocks_used();
+  const uint32_t width = warp.size();
   int result = 0;
-  for (uint32_t index = warp_index; index < blocks; index += warp_count) {
-    const uint32_t block = geometry.sit_block(index, format::msb_bit(volume.sit_bitmap, index));
+  for (uint32_t first = warp_index * width; first < blocks; first += warp_count * width) {
+    const uint32_t index = first + warp.thread_rank();
+    const bool mine = index < blocks;
+    const uint32_t block =
+        mine ? geometry.sit_block(index, format::msb_bit(volume.sit_bitmap, index)) : 0;
     int damaged = 0;
-    const int read = with_blocks(warp, volume, warp.ballot(true), block, [&](const uint8_t* page) {
+    const int read = with_blocks(warp, volume, warp.ballot(mine), block, [&](const uint8_t* page) {
       const auto& sit = *reinterpret_cast<const format::SitBlock*>(page);
-      for (uint32_t i = warp.thread_rank(); i < format::kSitEntriesPerBlock; i += warp.size()) {
-        const uint32_t segno = index * format::kSitEntriesPerBlock + i;
-        if (segno >= geometry.main_segments) break;
+      const uint32_t first_segno = index * format::kSitEntriesPerBlock;
+      const uint32_t count =
+          simt::min(format::kSitEntriesPerBlock, geometry.main_segments - first_segno);
+      for (uint32_t i = 0; i < count; ++i) {
+        const uint32_t segno = first_segno + i;
         const int error =
             detail::unpack_segment(volume, segno, sit.entries[i], table.segments[segno]);
         if (error < 0) damaged = error;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +49,7 @@ struct MemoryFile {
 TEST(HostMemory, is_zeroed_and_a_whole_number_of_huge_pages) {
   const auto memory = make_host_memory((uint64_t{3} << 20) + 1);
   EXPECT_EQ(memory->bytes(), uint64_t{4} << 20);
-  EXPECT_EQ(reinterpret_cast<uint64_t>(memory->base()) % 4096, 0u);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(memory->base()) % (uint64_t{2} << 20), 0u);
   EXPECT_TRUE(all_zero(*memory));
   EXPECT_NE(memory->description().find("4 MiB of host memory in "), std::string::npos);
   EXPECT_NE(memory->description().find("pages"), std::string::npos);
@@ -60,6 +61,20 @@ TEST(HostMemory, is_all_there_before_its_first_use) {
   unsigned char there[1024] = {};
   ASSERT_EQ(::mincore(memory->base(), memory->bytes(), there), 0);
   for (const unsigned char page : there) EXPECT_EQ(page & 1, 1);
+}
+
+TEST(HostMemory, a_child_does_not_have_it) {
+  const auto memory = make_host_memory(uint64_t{2} << 20);
+  unsigned char there[512] = {};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool gone = ::mincore(memory->base(), memory->bytes(), there) != 0 && errno == ENOMEM;
+    ::_exit(gone ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(HostMemory, a_size_that_cannot_be_is_refused) {
