@@ -67,14 +67,17 @@ GOFS_HD int64_t with_descriptor(simt::AnyWarp auto warp, Filesystem& fs, int fd,
 /// number may then be another's. Collective, uniform. How many descriptors were closed.
 GOFS_NOINLINE GOFS_HD inline uint32_t close_all(simt::AnyWarp auto warp, Filesystem& fs) {
   const uint32_t owner = owner_of_client(client_of(warp));
-  for (uint32_t i = 0; i < fs.operation_count; ++i) {
-    const AsyncOperation& operation = fs.operations[i];
-    const bool mine = simt::load_acquire(operation.owner) == owner;  // [V23]
-    if (!warp.any(warp.thread_rank() == 0 && mine)) continue;
-    Ticket ticket{-EIO, i, 0, 0};
-    ticket.generation = warp.shfl(simt::load_relaxed(operation.generation), 0);
-    ticket.queue = warp.shfl(simt::load_relaxed(operation.queue), 0);
-    (void)wait(warp, fs, ticket);
+  for (uint32_t first = 0; first < fs.operation_count; first += warp.size()) {
+    const uint32_t index = first + warp.thread_rank();
+    const bool mine = index < fs.operation_count &&
+                      simt::load_acquire(fs.operations[index].owner) == owner;  // [V23]
+    for (uint32_t lanes = warp.ballot(mine); lanes != 0; lanes &= lanes - 1) {
+      const uint32_t found = first + simt::lowest_bit(lanes);
+      Ticket ticket{-EIO, found, 0, 0};
+      ticket.generation = simt::load_relaxed(fs.operations[found].generation);
+      ticket.queue = simt::load_relaxed(fs.operations[found].queue);
+      (void)wait(warp, fs, ticket);
+    }
   }
   for (uint32_t i = 0; fs.batches != nullptr && i < kBatchesMax; ++i) {
     (void)end_batch(warp, *fs.batches, static_cast<int>(i));

@@ -15,6 +15,7 @@
 #include "host/messages.h"
 #include "host/serve/client_windows.h"
 #include "host/serve/serve_bodies.h"
+#include "ssd/fill_pages.h"
 #include "ssd/hosted/quiet_thread.h"
 #include "ssd/system_failure.h"
 
@@ -178,6 +179,7 @@ void ChannelServer::end_threads() {
 ChannelServer::~ChannelServer() {
   end_threads();
   for (uint32_t i = 0; i < options_.channels_max; ++i) (void)close(i);
+  if (next_ring_) forget(*next_ring_);
 }
 
 /// Whether a turn that begins now is for kernels too, which may leave the next one no room.
@@ -279,10 +281,43 @@ ChannelServer::RingMemory ChannelServer::make_ring(uint64_t bytes, bool for_kern
     return made;
   }
   made.host.emplace(SharedMemory::make("gofs channel", bytes));
+  // While CUDA pins memory nothing is launched: what takes long of it is done by then.
+  if (!served_.backend->is_host() && !ssd::fill_pages(made.data(), bytes)) {
+    ssd::fail_with(errno, "shared memory");
+  }
   const std::string unreachable =
       served_.backend->reach(made.data(), bytes, kernels::HostRange::kMemory);
   if (!unreachable.empty()) ssd::fail_with(ENOMEM, unreachable);
   return made;
+}
+
+/// The memory that was made ahead, or other. By the holder of the mutex. Throws as make_ring().
+ChannelServer::RingMemory ChannelServer::take_ring(uint64_t bytes, bool for_kernels) {
+  if (for_kernels || !next_ring_) return make_ring(bytes, for_kernels);
+  const std::unique_ptr<RingMemory> ring = std::move(next_ring_);
+  return std::move(*ring);
+}
+
+void ChannelServer::prepare_ring() {
+  if (served_.backend->is_host()) return;  // which has nothing to pin
+  {
+    const std::lock_guard lock(mutex_);
+    if (next_ring_ || draining_) return;
+  }
+  try {
+    const uint64_t part = options_.part_bytes;
+    const uint64_t bytes = serve::layout_of_ring(options_.depth, options_.depth * part).bytes;
+    auto made = std::make_unique<RingMemory>(make_ring(bytes, false));
+    const std::lock_guard lock(mutex_);
+    if (next_ring_) return forget(*made);
+    next_ring_ = std::move(made);
+  } catch (const std::system_error&) {  // the next client is told, if there is no memory then
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void ChannelServer::forget(const RingMemory& ring) {
+  if (ring.host) served_.backend->forget(ring.data());
 }
 
 /// Writes what a ring has before its buffer: the head, and no request or answer.
@@ -342,7 +377,7 @@ Expected<uint32_t> ChannelServer::add_client(const Joining& who,
     client->caller = {who.credentials, who.client.value_or(number + 1)};
     client->pid = who.pid;
     std::unique_ptr<Client>& place = clients_[number];
-    client->ring = place ? std::move(place->ring) : make_ring(head.bytes, for_kernels);
+    client->ring = place ? std::move(place->ring) : take_ring(head.bytes, for_kernels);
     client->owner = who.owner;
     client->windows.emplace(
         *served_.backend, [this](uint32_t channel, auto& params) { return step(channel, params); });
@@ -480,8 +515,7 @@ void ChannelServer::retire(uint32_t number) {
 
 /// Nothing looks at its memory any more. By the holder of the mutex.
 void ChannelServer::let_go(uint32_t number) {
-  const RingMemory& ring = clients_[number]->ring;
-  if (ring.host) served_.backend->forget(ring.data());
+  forget(clients_[number]->ring);
   clients_[number].reset();
 }
 

@@ -96,6 +96,10 @@ class ChannelServer {
   /// that a turn is over. From any thread; waits for nothing.
   uint64_t progress() const;
 
+  /// Makes the ring of the next client ahead: to fill and to pin its memory is most of what that
+  /// would wait for. From any thread.
+  void prepare_ring();
+
   uint32_t channels_max() const { return options_.channels_max; }
   /// Channels that are open.
   uint32_t open_channels();
@@ -121,6 +125,8 @@ class ChannelServer {
   /// Whether a client has a channel for its kernels.
   bool is_for_kernels() const { return for_kernels_.load(std::memory_order_relaxed) != 0; }
   RingMemory make_ring(uint64_t bytes, bool for_kernels);
+  RingMemory take_ring(uint64_t bytes, bool for_kernels);
+  void forget(const RingMemory& ring);
   void write_ring(const RingMemory& ring, const serve::RingHead& head);
   bool is_looked_at(const Client& client) const;
   std::optional<uint32_t> place_for(const Joining& who) const;
@@ -158,7 +164,8 @@ class ChannelServer {
   // The first of runs_ that a channel has, with a ring of so many slots.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> runs_of_channels_;
   uint32_t run_count_ = 0;
-  bool in_turn_ = false;  // a grid runs
+  std::unique_ptr<RingMemory> next_ring_;  // of a client, not of its kernels
+  bool in_turn_ = false;                   // a grid runs
   // Or is about to. No mutex: who holds it may wait for a launch, and that for the next turn.
   std::atomic<bool> turn_keeps_place_{false};
   uint32_t sleeping_ = 0;                 // threads

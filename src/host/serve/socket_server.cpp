@@ -47,7 +47,7 @@ SocketServer::SocketServer(ChannelServer& channels, const ssd::Descriptor& liste
   events_.add(stop_, mark_of(stop_));
   try {
     answering_ = ssd::start_quiet_thread([this] { answer_all(); });
-    closing_ = ssd::start_quiet_thread([this] { close_all(); });
+    tidying_ = ssd::start_quiet_thread([this] { tidy_up(); });
     thread_ = ssd::start_quiet_thread([this] { run(); });
   } catch (...) {
     end_threads();
@@ -61,9 +61,9 @@ void SocketServer::end_threads() {
     ending_ = true;
   }
   has_asked_.notify_one();
-  has_leaving_.notify_one();
+  has_to_tidy_.notify_one();
   ring_bell(stop_);
-  for (std::thread* const one : {&answering_, &closing_, &thread_}) {
+  for (std::thread* const one : {&answering_, &tidying_, &thread_}) {
     if (one->joinable()) one->join();
   }
 }
@@ -133,6 +133,11 @@ bool SocketServer::welcome(Connection& connection) {
   const bool may_stay = opened || connections_.size() <= channels_.channels_max() + kAskingMax;
   const bool there = greet(connection.descriptor, opened ? &opened->ends : nullptr,
                            opened ? 0 : opened.error().code);
+  {
+    const std::lock_guard lock(mutex_);
+    ring_was_taken_ = true;
+  }
+  has_to_tidy_.notify_one();
   if (!there || !may_stay) return false;
   events_.add(connection.descriptor, mark_of(connection.descriptor));
   return true;
@@ -262,18 +267,19 @@ bool SocketServer::close_for_kernels(Connection& connection) {
   return false;
 }
 
-/// To close what a client has open takes long where files that were removed are large: those who
-/// come do not wait for that.
-void SocketServer::close_all() {
+/// What those who come do not wait for: to close what a client has left open takes long where files
+/// that were removed are large, and so does making the next client's ring.
+void SocketServer::tidy_up() {
   std::vector<Leaving> mine;
   for (;;) {
+    bool makes_ring = false;
     {
       std::unique_lock lock(mutex_);
-      const auto is_called = [this] { return ending_ || !leaving_.empty(); };
+      const auto is_called = [this] { return ending_ || !leaving_.empty() || ring_was_taken_; };
       if (mine.empty()) {
-        has_leaving_.wait(lock, is_called);
+        has_to_tidy_.wait(lock, is_called);
       } else {
-        has_leaving_.wait_for(lock, std::chrono::milliseconds(kLeavingMs), is_called);
+        has_to_tidy_.wait_for(lock, std::chrono::milliseconds(kLeavingMs), is_called);
       }
       mine.insert(mine.end(), leaving_.begin(), leaving_.end());
       leaving_.clear();
@@ -281,7 +287,9 @@ void SocketServer::close_all() {
         leaving_ = std::move(mine);
         return;
       }
+      makes_ring = std::exchange(ring_was_taken_, false);
     }
+    if (makes_ring) channels_.prepare_ring();
     std::erase_if(mine, [this](Leaving& leaving) { return has_left(leaving); });
   }
 }
@@ -317,7 +325,7 @@ void SocketServer::end_client(uint32_t mark, bool has_let_go) {
   channels_.begin_close(*connection->channel, has_let_go);
   const std::lock_guard lock(mutex_);
   leaving_.push_back({for_kernels, *connection->channel, connection});
-  has_leaving_.notify_one();
+  has_to_tidy_.notify_one();
 }
 
 }  // namespace gofs::host

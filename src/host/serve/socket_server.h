@@ -79,7 +79,7 @@ class SocketServer {
   Answer open_window(Asked& asked);
   Answer close_window(Connection& connection, uint32_t window);
   void answer_all();
-  void close_all();
+  void tidy_up();
 
   ChannelServer& channels_;
   ssd::Descriptor listening_;
@@ -92,14 +92,15 @@ class SocketServer {
   std::mutex mutex_;  // of these
   std::condition_variable has_asked_;
   std::deque<Asked> asked_;
-  std::condition_variable has_leaving_;
+  std::condition_variable has_to_tidy_;
   std::vector<Leaving> leaving_;
+  bool ring_was_taken_ = true;  // the next client's is to be made
   std::vector<std::shared_ptr<Connection>> stopping_;
   bool ending_ = false;
 
   std::thread thread_;
   std::thread answering_;
-  std::thread closing_;
+  std::thread tidying_;
 };
 
 }  // namespace gofs::host
