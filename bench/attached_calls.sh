@@ -43,7 +43,7 @@ echo "attached"
 echo "four programs that are attached, 64 warps each, and one with as many"
 for call in access "pread 4 KiB" "pwrite 4 KiB" "pread 128 KiB" "pwrite 128 KiB"; do
   pids=()
-  time=$(($(date +%s) + 3))
+  time=$(($(date +%s) + 5))
   for ((i = 0; i < 4; ++i)); do
     "${calls[@]}" "$socket" 1 64 "$call" $time > "$folder/client.$i" &
     pids+=($!)

@@ -196,12 +196,17 @@ int main(int count, char** words) {
   if (count <= 4) std::printf("%-18s %8s %13s %12s\n", "call", "warps", "one call", "together");
   if (count > 5) {
     using Clock = std::chrono::system_clock;
-    std::this_thread::sleep_until(Clock::time_point(std::chrono::seconds(std::stoll(words[5]))));
+    const Clock::time_point begin(std::chrono::seconds(std::stoll(words[5])));
+    if (Clock::now() > begin) fail("it was not ready in time");
+    std::this_thread::sleep_until(begin);
   }
+  bool measured = false;
   for (const Row& row : kRows) {
     if (count > 4 && std::string_view(row.name) != words[4]) continue;
     for (const uint32_t one : warps) calls.show(row, one, seconds);
+    measured = true;
   }
+  if (!measured) fail(std::string("no such call: ") + words[4]);
   if (count <= 4 && is_socket(words[1])) show_coming(words[1]);
   return 0;
 }

@@ -144,7 +144,8 @@ if(GOFS_SANITIZE)
   target_link_options(gofs_options INTERFACE -fsanitize=${GOFS_SANITIZE})
 endif()
 if(GOFS_SANITIZE MATCHES "address")
-  # ASan tells what becomes of such pointers; to look at each before makes compiling twice as long.
+  # ASan tells what becomes of such pointers where they are used; to look at each before makes
+  # compiling twice as long.
   target_compile_options(gofs_options INTERFACE
     -fno-sanitize=null,object-size,pointer-overflow,vptr)
 endif()

@@ -290,8 +290,10 @@ def cpu_long(stage):
 
 
 def cpu_asan_long(stage):
+    # Of each of two hostile clients: a million.
     if stage.build("cpu-asan"):
-        stage.ctest("cpu-asan", "-LE", "kernel|fuzz", env=ASAN)
+        stage.ctest("cpu-asan", "-LE", "kernel|fuzz",
+                    env={**ASAN, "GOFS_HOSTILE_REQUESTS": "500000"})
 
 
 def cpu_tsan_long(stage):

@@ -5,8 +5,8 @@
 
 namespace gofs::ssd {
 
-/// Has each page of a mapping that can be written in its place now, zeroed where it is new. False
-/// with errno where there is no memory for one: the first access would end the process with SIGBUS,
+/// Has each page of a new mapping in its place now, zeroed. False with errno where there is no
+/// memory for one; before Linux 5.14 that ends the process with SIGBUS, as the first access would
 /// where pages are huge or of shared memory.
 bool fill_pages(void* base, uint64_t bytes);
 

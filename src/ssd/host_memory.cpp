@@ -50,10 +50,8 @@ std::unique_ptr<MemorySource> take(void* base, uint64_t bytes, const std::string
   ::madvise(base, bytes, MADV_HUGEPAGE);
   // A child of this process has no business with what a controller works on: of a page that both
   // had, whoever writes first gets a copy, and the controller would go on with the other's.
-  ::madvise(base, bytes, MADV_DONTFORK);
-  const bool filled = fill_pages(base, bytes);
+  if (::madvise(base, bytes, MADV_DONTFORK) == 0 && fill_pages(base, bytes)) return memory;
   const int error = errno;
-  if (filled) return memory;
   memory.reset();
   errno = error;
   return nullptr;

@@ -69,13 +69,20 @@ GOFS_NOINLINE GOFS_HD inline uint32_t close_all(simt::AnyWarp auto warp, Filesys
   const uint32_t owner = owner_of_client(client_of(warp));
   for (uint32_t first = 0; first < fs.operation_count; first += warp.size()) {
     const uint32_t index = first + warp.thread_rank();
-    const bool mine = index < fs.operation_count &&
-                      simt::load_acquire(fs.operations[index].owner) == owner;  // [V23]
-    for (uint32_t lanes = warp.ballot(mine); lanes != 0; lanes &= lanes - 1) {
-      const uint32_t found = first + simt::lowest_bit(lanes);
-      Ticket ticket{-EIO, found, 0, 0};
-      ticket.generation = simt::load_relaxed(fs.operations[found].generation);
-      ticket.queue = simt::load_relaxed(fs.operations[found].queue);
+    const AsyncOperation* const operation =
+        index < fs.operation_count ? &fs.operations[index] : nullptr;
+    Ticket mine{};
+    const bool found =
+        operation != nullptr && simt::load_acquire(operation->owner) == owner;  // [V23]
+    if (found) {
+      mine.generation = simt::load_relaxed(operation->generation);
+      mine.queue = simt::load_relaxed(operation->queue);
+    }
+    for (uint32_t lanes = warp.ballot(found); lanes != 0; lanes &= lanes - 1) {
+      const uint32_t lane = simt::lowest_bit(lanes);
+      Ticket ticket{-EIO, first + lane, 0, 0};
+      ticket.generation = warp.shfl(mine.generation, lane);
+      ticket.queue = warp.shfl(mine.queue, lane);
       (void)wait(warp, fs, ticket);
     }
   }

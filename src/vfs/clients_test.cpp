@@ -364,27 +364,45 @@ TEST_P(ClientsTest, inodes_by_number_are_for_the_mount_alone) {
 
 TEST_P(ClientsTest, nothing_of_a_client_that_has_ended_stays_open) {
   const std::string block(kBlockBytes, 'x');
-  put_file("/open/f", kBlockBytes, 'o');
+  put_file("/open/f", 40 * kBlockBytes, 'o');
   EXPECT_EQ(as_root([&](const simt::Warp& w) { return chmod(w, fs(), "/open/f", 0666); }), 0);
   const uint32_t before = open_descriptors();
   const int others = open_by(bob_, "/open/f", kOpenReadOnly);
   std::vector<int> fds;
   for (uint32_t i = 0; i < 6; ++i) fds.push_back(open_by(ann_, "/open/f", kOpenReadWrite));
-  Ticket ticket{};
-  by(ann_, [&](const Client& warp) {
-    const Ticket mine = pwrite_async(warp, fs(), fds[0], block.data(), block.size(), 0);
-    if (warp.thread_rank() == 0) ticket = mine;
-    return mine.result;
-  });
-  ASSERT_NE(ticket.operation, Ticket::kNoOperation);
+  const auto begin_write = [&](const vfs::Caller& who, int fd, uint64_t offset) {
+    Ticket ticket{};
+    by(who, [&](const Client& warp) {
+      const Ticket mine = pwrite_async(warp, fs(), fd, block.data(), block.size(), offset);
+      if (warp.thread_rank() == 0) ticket = mine;
+      return mine.result;
+    });
+    EXPECT_NE(ticket.operation, Ticket::kNoOperation);
+    return ticket;
+  };
+  // More than a row of lanes looks at together, and in the midst of them another's.
+  put_file("/open/g", kBlockBytes, 'o');
+  EXPECT_EQ(as_root([&](const simt::Warp& w) { return chmod(w, fs(), "/open/g", 0666); }), 0);
+  const int written = open_by(bob_, "/open/g", kOpenReadWrite);
+  std::vector<Ticket> tickets;
+  for (uint32_t i = 0; i < 20; ++i) tickets.push_back(begin_write(ann_, fds[0], i * kBlockBytes));
+  const Ticket bobs = begin_write(bob_, written, 0);
+  for (uint32_t i = 20; i < 40; ++i) {
+    tickets.push_back(begin_write(ann_, fds[1], i * kBlockBytes));
+  }
   EXPECT_GE(
       by(ann_,
          [&](const Client& warp) { return begin_batch(warp, fs(), *fs().batches, "/open", 4); }),
       0);
   EXPECT_EQ(by(ann_, [&](const Client& warp) { return close_all(warp, fs()); }), 6);
-  EXPECT_EQ(open_descriptors(), before + 1);
+  EXPECT_EQ(open_descriptors(), before + 2);
   EXPECT_EQ(close_by(ann_, fds[0]), -EBADF);
-  EXPECT_EQ(by(ann_, [&](const Client& warp) { return wait(warp, fs(), ticket); }), -EINVAL);
+  for (const Ticket& ticket : tickets) {
+    EXPECT_EQ(by(ann_, [&](const Client& warp) { return wait(warp, fs(), ticket); }), -EINVAL);
+  }
+  EXPECT_EQ(by(bob_, [&](const Client& warp) { return wait(warp, fs(), bobs); }), kBlockBytes);
+  EXPECT_EQ(letter_of("/open/g"), 'x');
+  EXPECT_EQ(close_by(bob_, written), 0);
   EXPECT_EQ(letter_of("/open/f"), 'o');  // the write has not happened
   for (const Batch& batch : fs().batches->batches) EXPECT_EQ(batch.taken, 0u);
   char byte = 0;

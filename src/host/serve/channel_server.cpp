@@ -291,26 +291,26 @@ ChannelServer::RingMemory ChannelServer::make_ring(uint64_t bytes, bool for_kern
   return made;
 }
 
-/// The memory that was made ahead, or other. By the holder of the mutex. Throws as make_ring().
+/// The memory that was made ahead, which may have to be waited for, or other. Throws as
+/// make_ring().
 ChannelServer::RingMemory ChannelServer::take_ring(uint64_t bytes, bool for_kernels) {
-  if (for_kernels || !next_ring_) return make_ring(bytes, for_kernels);
+  if (for_kernels) return make_ring(bytes, for_kernels);
+  const std::lock_guard lock(next_ring_mutex_);
+  if (!next_ring_) return make_ring(bytes, for_kernels);
   const std::unique_ptr<RingMemory> ring = std::move(next_ring_);
   return std::move(*ring);
 }
 
 void ChannelServer::prepare_ring() {
   if (served_.backend->is_host()) return;  // which has nothing to pin
-  {
-    const std::lock_guard lock(mutex_);
-    if (next_ring_ || draining_) return;
-  }
+  const std::lock_guard lock(next_ring_mutex_);
+  if (next_ring_) return;
   try {
     const uint64_t part = options_.part_bytes;
     const uint64_t bytes = serve::layout_of_ring(options_.depth, options_.depth * part).bytes;
-    auto made = std::make_unique<RingMemory>(make_ring(bytes, false));
-    const std::lock_guard lock(mutex_);
-    if (next_ring_) return forget(*made);
-    next_ring_ = std::move(made);
+    auto ring = std::make_unique<RingMemory>();
+    *ring = make_ring(bytes, false);
+    next_ring_ = std::move(ring);
   } catch (const std::system_error&) {  // the next client is told, if there is no memory then
   } catch (const std::bad_alloc&) {
   }

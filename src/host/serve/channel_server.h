@@ -159,13 +159,15 @@ class ChannelServer {
   Watch bells_;                                      // of the channels, and the next
   ssd::Descriptor stop_;                             // a bell that wakes all threads, for good
 
+  std::mutex next_ring_mutex_;             // of this, after mutex_
+  std::unique_ptr<RingMemory> next_ring_;  // of a client, not of its kernels
+
   std::mutex mutex_;                              // of all below
   std::vector<std::unique_ptr<Client>> clients_;  // one for each channel that is not free
   // The first of runs_ that a channel has, with a ring of so many slots.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> runs_of_channels_;
   uint32_t run_count_ = 0;
-  std::unique_ptr<RingMemory> next_ring_;  // of a client, not of its kernels
-  bool in_turn_ = false;                   // a grid runs
+  bool in_turn_ = false;  // a grid runs
   // Or is about to. No mutex: who holds it may wait for a launch, and that for the next turn.
   std::atomic<bool> turn_keeps_place_{false};
   uint32_t sleeping_ = 0;                 // threads

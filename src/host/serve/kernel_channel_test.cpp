@@ -7,10 +7,13 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "host/serve/hostile_client_for_test.h"
 #include "host/serve/kernel_channel_for_test.h"
 
 namespace gofs::host {
@@ -221,13 +224,14 @@ TEST_P(GridChannelTest, while_kernels_are_served_rings_are_given_to_the_next_of_
     return comes_true([&] { return channels_->open_channels() == count; });
   };
   // The backend reaches each ring that there is, and the one that is ready for who comes next.
-  const auto there_are = [&](int rings) {
-    return comes_true([&] { return backend.reached() == rings + 1; });
+  const auto rings = [&] {
+    channels_->prepare_ring();
+    return backend.reached() - 1;
   };
   const std::string root = "/";
-  EXPECT_TRUE(there_are(0));
+  EXPECT_EQ(rings(), 0);
   std::optional<Program> program(path_);
-  EXPECT_TRUE(there_are(1));
+  EXPECT_EQ(rings(), 1);
   // A turn that has begun before a client was gone may look at its ring until it ends.
   const auto are_over = [&] {
     if (!are_open(2)) return false;
@@ -243,7 +247,7 @@ TEST_P(GridChannelTest, while_kernels_are_served_rings_are_given_to_the_next_of_
     Program third(path_);
     EXPECT_EQ(third.host.call({.verb = Verb::kAccess, .path = &root}).result, 0);
   }
-  EXPECT_TRUE(there_are(3));
+  EXPECT_EQ(rings(), 3);
   ASSERT_TRUE(are_over());
   {
     // The server ends this one, whose threads may wait for answers still.
@@ -253,10 +257,96 @@ TEST_P(GridChannelTest, while_kernels_are_served_rings_are_given_to_the_next_of_
   }
   const ChannelEnds one = attach_at(path_);
   const ChannelEnds two = attach_at(path_);
-  EXPECT_TRUE(there_are(4));
+  EXPECT_EQ(rings(), 4);
   EXPECT_TRUE(are_open(4));
   program.reset();
-  EXPECT_TRUE(there_are(2));
+  EXPECT_TRUE(comes_true([&] { return rings() == 2; }));
+}
+
+TEST_P(KernelChannelTest, hostile_rings_of_kernels_harm_nobody_else) {
+  Program honest(path_);
+  KernelCall mkdir = about(Verb::kMkdir, "/mine");
+  mkdir.request.mode = 0777;
+  EXPECT_EQ(ask(honest, mkdir), 0);
+  const int fd = open(honest, "/file");
+  ASSERT_GE(fd, 0);
+  vfs::Credentials enemy{};
+  enemy.uid = enemy.gid = 66;
+  const uint32_t owner = channels_->open({enemy})->number;
+  auto opened = std::move(channels_->open_for_kernels(owner).value());
+  const SharedMemory memory = SharedMemory::map(std::move(opened.memory));
+  std::atomic<bool> is_hostile{true};
+  std::thread hostile([&] {
+    be_hostile(memory.data(), nullptr, 3);
+    is_hostile = false;
+  });
+  for (uint32_t turn = 0; is_hostile; ++turn) {
+    std::string bytes = bytes_of(150'000, turn);
+    const uint64_t offset = uint64_t{1000} * (turn % 60);
+    const auto all = static_cast<int64_t>(bytes.size());
+    const int64_t wrote =
+        move(honest, {Verb::kPwrite, fd, data_of(bytes), bytes.size(), offset}, 2);
+    if (wrote == -ENOSPC) continue;  // all users may fill the volume
+    EXPECT_EQ(wrote, all);
+    std::string found(bytes.size(), '\0');
+    EXPECT_EQ(move(honest, {Verb::kPread, fd, data_of(found), found.size(), offset}, 2), all);
+    EXPECT_TRUE(found == bytes) << turn;
+  }
+  hostile.join();
+  (void)channels_->close(opened.number);
+  (void)channels_->close(owner);
+  EXPECT_EQ(ask(honest, about(Verb::kFsync, fd)), 0);
+  honest.end.reset();
+  end_server();
+  expect_sound_volume();
+}
+
+/// How many entries a folder has, or lines a file.
+size_t entries_of(const std::string& folder) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+size_t lines_of(const std::string& file) {
+  std::ifstream text(file);
+  size_t count = 0;
+  for (std::string line; std::getline(text, line);) ++count;
+  return count;
+}
+
+TEST_P(KernelChannelTest, who_comes_and_goes_leaves_nothing) {
+  const auto come_and_go = [this](uint32_t times) {
+    for (uint32_t i = 0; i < times; ++i) {
+      Program program(path_);
+      const std::string path = "/left" + std::to_string(i % 4);
+      EXPECT_GE(
+          program.host
+              .call({.verb = Verb::kOpen, .path = &path, .flags = O_RDWR | O_CREAT, .mode = 0600})
+              .result,
+          0);
+      EXPECT_GE(open(program, path), 0);
+    }
+    return comes_true([this] { return channels_->open_channels() == 0; });
+  };
+  // What of the file system is in use, and the process's descriptors.
+  const auto left = [this] {
+    channels_->prepare_ring();  // which the server does as well, a little later
+    std::vector<uint64_t> counts = {entries_of("/proc/self/fd")};
+    const auto report = volume_->memory();
+    for (const MemoryPartReport& part : report->parts) {
+      if (part.name == "descriptors" || part.name == "open_inodes" || part.name == "operations") {
+        counts.push_back(part.in_use.value_or(~uint64_t{0}));
+      }
+    }
+    return counts;
+  };
+  constexpr size_t kMappings = 20;  // as many as stacks and heaps of threads may come and go
+  const std::vector<uint64_t> before = left();
+  const size_t mappings = lines_of("/proc/self/maps");
+  ASSERT_EQ(before.size(), 4u);
+  ASSERT_TRUE(come_and_go(100));
+  EXPECT_TRUE(comes_true([&] { return left() == before; })) << ::testing::PrintToString(left());
+  EXPECT_TRUE(comes_true([&] { return lines_of("/proc/self/maps") < mappings + kMappings; }));
 }
 
 TEST_P(KernelChannelTest, kernels_that_wait_learn_that_the_server_has_ended) {
