@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs what is missing on a Debian 12 or Ubuntu 24.04 machine.
-# usage: setup.sh [run|test|tidy]
-#   run   what building and running GoFS takes; of CUDA the CCCL headers only, where there is no GPU
-#         and GOFS_CUDA=1 does not ask for nvcc
-#   test  the same and what `make test` takes (the default)
-#   tidy  the same and clang-tidy
+# usage: setup.sh [run|python|test|tidy]
+#   run     what building and running GoFS takes; of CUDA the CCCL headers only, where there is no
+#           GPU and GOFS_CUDA=1 does not ask for nvcc
+#   python  the same and what `pip install .` takes
+#   test    the same and what `make test` takes (the default)
+#   tidy    the same and clang-tidy
 # Uses no network and needs no root when everything is there. nvcc and CCCL come from PyPI wheels,
 # into build/toolchain, when scripts/nvcc.sh finds no CUDA toolkit of 13.0 or newer. What builds and
 # tests the Python package comes from there too, into build/wheels.
@@ -15,8 +16,9 @@ cd "$(dirname "$0")/.."
 
 purpose=${1:-test}
 case $purpose in
-  run | test | tidy) ;;
-  *) echo "setup: unknown purpose '$purpose' (run, test or tidy)" >&2; exit 2 ;;
+  run | python) tests=no ;;
+  test | tidy) tests=yes ;;
+  *) echo "setup: unknown purpose '$purpose' (run, python, test or tidy)" >&2; exit 2 ;;
 esac
 
 say() { echo "setup: $*"; }
@@ -60,7 +62,7 @@ need libbenchmark-dev /usr/include/benchmark/benchmark.h
 need f2fs-tools mkfs.f2fs sload.f2fs fsck.f2fs dump.f2fs
 need attr setfattr getfattr
 need cpio cpio
-if [ "$purpose" != run ]; then
+if [ $tests = yes ]; then
   need ccache ccache
   need libboost-context-dev /usr/include/boost/context/detail/fcontext.hpp
   need libssl-dev /usr/include/openssl/sha.h
@@ -96,7 +98,7 @@ python_header() {
 
 # The wheels that are wanted, as their pins; none where a toolkit is installed.
 pins=$(grep -v '^#' scripts/toolchain.txt)
-if [ "$purpose" = run ] && ! scripts/wants_cuda.sh; then pins=$(grep cccl <<< "$pins"); fi
+if [ $tests = no ] && ! scripts/wants_cuda.sh; then pins=$(grep cccl <<< "$pins"); fi
 wants_wheels=no
 nvcc=$(scripts/nvcc.sh) || nvcc=none
 if [[ $nvcc == none || $nvcc == */build/toolchain/* ]] &&
@@ -105,16 +107,18 @@ if [[ $nvcc == none || $nvcc == */build/toolchain/* ]] &&
   scripts/python.sh > /dev/null || missing+=(python3-pip)
 fi
 
-# The wheels that build and test the Python package, and for which Python they were fetched.
-python_pins=
 if [ "$purpose" != run ]; then
-  python_pins=$(grep -v '^#' scripts/python.txt)
   if python=$(scripts/python.sh); then
     [ -e "$(python_header "$python")" ] || missing+=(python3-dev)
+    "$python" -c 'import ensurepip, venv' 2> /dev/null || missing+=(python3-venv)
   else
-    missing+=(python3-pip python3-dev)
+    missing+=(python3-pip python3-dev python3-venv)
   fi
 fi
+
+# The wheels that test the Python package, and for which Python they were fetched.
+python_pins=
+[ $tests = yes ] && python_pins=$(grep -v '^#' scripts/python.txt)
 
 if [ ${#missing[@]} -gt 0 ]; then
   command -v apt-get > /dev/null ||

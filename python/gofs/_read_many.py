@@ -17,6 +17,7 @@ from gofs._packed import PackedFiles, read_packed, read_packed_array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gofs._arrays import Framework
     from gofs._typing import AnyPath, Memory, Stream
     from gofs._volume import Volume
 
@@ -26,22 +27,25 @@ _ALIGNMENT = 256
 
 def read_many(
     volume: Volume, paths: Sequence[AnyPath], packed: bool, framework: str | None, device: Any
-) -> list[bytes] | PackedFiles:
+) -> list[Any] | PackedFiles:
     """Volume.read_many()."""
     if framework is None and device is None:
-        return read_packed(volume, paths) if packed else [volume.read(path) for path in paths]
+        return read_packed(volume, paths) if packed else _read_each(volume, paths)
+    place = "cpu" if device is None else device
+    made = framework_named(framework or default_framework(), place, volume)
     if not packed:
-        raise ValueError("framework and device are for packed=True, and for read_arrays()")
-    made = framework_named(framework or default_framework(), device or "cpu", volume)
+        return _read_arrays(volume, paths, made)
     files = read_packed_array(volume, paths, made)
     return files._replace(data=made.place(files.data))
 
 
-def read_arrays(
-    volume: Volume, paths: Sequence[AnyPath], framework: str | None, device: Any
-) -> list[Any]:
-    """Volume.read_arrays()."""
-    made = framework_named(framework or default_framework(), device, volume)
+def _read_each(volume: Volume, paths: Sequence[AnyPath]) -> list[bytes]:
+    contents = [bytearray(size) for size in volume._core.sizes(paths)]
+    counts = volume.read_ranges((path, 0, into) for path, into in zip(paths, contents))
+    return [bytes(memoryview(each)[:count]) for each, count in zip(contents, counts)]
+
+
+def _read_arrays(volume: Volume, paths: Sequence[AnyPath], made: Framework) -> list[Any]:
     rooms = (-(-size // _ALIGNMENT) * _ALIGNMENT for size in volume._core.sizes(paths))
     offsets = [0, *itertools.accumulate(rooms)]
     data = made.empty(offsets[-1])
@@ -81,7 +85,7 @@ def _expect_room(wanted: int, size: int) -> None:
 
 def read_dir(
     volume: Volume, directory: str, packed: bool, framework: str | None, device: Any
-) -> dict[str, bytes] | PackedFiles:
+) -> dict[str, Any] | PackedFiles:
     """Volume.read_dir()."""
     with volume.scandir(directory) as entries:
         names = sorted(entry.name for entry in entries if entry.is_file())
@@ -89,4 +93,4 @@ def read_dir(
     if packed:
         files = volume.read_many(paths, packed=True, framework=framework, device=device)
         return files._replace(names=names)
-    return dict(zip(names, volume.read_many(paths)))
+    return dict(zip(names, volume.read_many(paths, framework=framework, device=device)))

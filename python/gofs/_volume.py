@@ -17,7 +17,7 @@ from gofs._names import Names
 from gofs._numbers import not_negative, several, truth_value, whole_number
 from gofs._opening import open_file
 from gofs._ranges import read_ranges, write_ranges
-from gofs._read_many import read_arrays, read_dir, read_many, read_many_into
+from gofs._read_many import read_dir, read_many, read_many_into
 from gofs._registering import Registration
 from gofs._stat import statvfs_result
 from gofs._write_many import write_many
@@ -313,8 +313,23 @@ class Volume(Names, Closing):
 
     @overload
     def read_many(
-        self, paths: Iterable[AnyPath], *, packed: Literal[False] = False
+        self,
+        paths: Iterable[AnyPath],
+        *,
+        packed: Literal[False] = False,
+        framework: None = None,
+        device: None = None,
     ) -> list[bytes]: ...
+
+    @overload
+    def read_many(
+        self,
+        paths: Iterable[AnyPath],
+        *,
+        packed: Literal[False] = False,
+        framework: str | None = None,
+        device: Any = None,
+    ) -> list[Any]: ...
 
     @overload
     def read_many(
@@ -333,31 +348,21 @@ class Volume(Names, Closing):
         packed: bool = False,
         framework: str | None = None,
         device: Any = None,
-    ) -> list[bytes] | PackedFiles:
-        """The contents of many files, or with `packed` in one piece of memory.
+    ) -> list[Any] | PackedFiles:
+        """The contents of many files: bytes, or where a `framework` or a `device` is named, arrays.
 
-        That is a bytearray, or, where a `framework` or a `device` is named, what read_arrays()
-        makes: a tensor or an array of bytes. Raises the error of the first one that cannot be read.
-        Of one that grows meanwhile, what is new may be missing; one that becomes shorter is an
-        error (EIO) where it is read into a tensor or an array.
-        """
-        return read_many(self, several("paths", paths), packed, framework, device)
+        Arrays are of bytes: tensors of torch, on `device`, where torch is installed, else arrays of
+        numpy; `framework` ("pt", "np" or "cp") chooses. All lie in one piece of memory, where each
+        begins at a multiple of 256 bytes, so that it can be viewed as any type. On the GPU that has
+        mounted the volume they are read straight to where they lie, and may be used by what the
+        current stream gets next; to another device they go through memory of the host.
 
-    def read_arrays(
-        self, paths: Iterable[AnyPath], *, framework: str | None = None, device: Any = "cpu"
-    ) -> list[Any]:
-        """The contents of many files, each as an array of bytes, all in one piece of memory.
-
-        Each begins at a multiple of 256 bytes of it, so that it can be viewed as any type. Arrays
-        are tensors of torch, on `device`, where torch is installed, else arrays of numpy;
-        `framework` ("pt" or "np") chooses. On the GPU that has mounted the volume they are read
-        straight to where they lie, and may be used by what the current stream gets next; to
-        another device they go through memory of the host.
+        With `packed` it is one bytearray, or one array, with all files one after the other.
 
         Raises the error of the first file that cannot be read. Of one that grows meanwhile, what is
-        new may be missing.
+        new may be missing; one that becomes shorter is an error (EIO) in a packed array.
         """
-        return read_arrays(self, several("paths", paths), framework, device)
+        return read_many(self, several("paths", paths), packed, framework, device)
 
     def read_many_into(
         self,
@@ -437,7 +442,24 @@ class Volume(Names, Closing):
         return done
 
     @overload
-    def read_dir(self, path: AnyPath, *, packed: Literal[False] = False) -> dict[str, bytes]: ...
+    def read_dir(
+        self,
+        path: AnyPath,
+        *,
+        packed: Literal[False] = False,
+        framework: None = None,
+        device: None = None,
+    ) -> dict[str, bytes]: ...
+
+    @overload
+    def read_dir(
+        self,
+        path: AnyPath,
+        *,
+        packed: Literal[False] = False,
+        framework: str | None = None,
+        device: Any = None,
+    ) -> dict[str, Any]: ...
 
     @overload
     def read_dir(
@@ -456,9 +478,9 @@ class Volume(Names, Closing):
         packed: bool = False,
         framework: str | None = None,
         device: Any = None,
-    ) -> dict[str, bytes] | PackedFiles:
-        """The contents of all regular files of a directory, by name and in the names' order; with
-        `packed` and what follows as read_many() has them."""
+    ) -> dict[str, Any] | PackedFiles:
+        """The contents of all regular files of a directory, by name and in the names' order; as
+        read_many() has them."""
         return read_dir(self, os.fsdecode(path), packed, framework, device)
 
     def write_many(

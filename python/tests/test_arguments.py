@@ -45,7 +45,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] =
     ("write_many", ("/", [b""]), {}, TypeError, "files: a dict of contents by name is wanted"),
     ("read_many", ("/file",), {}, TypeError, "paths: several are wanted, as in ['/file']"),
     ("read_many", (5,), {}, TypeError, "paths: several are wanted, not 5"),
-    ("read_arrays", (b"/file",), {}, TypeError, "paths: several are wanted, as in [b'/file']"),
+    ("read_many", (b"/file",), {}, TypeError, "paths: several are wanted, as in [b'/file']"),
     ("read_many_into", (["/file"], bytearray(9), 9), {}, TypeError, "offsets: several are"),
     ("copy_file_range", ("/file", "/file", 1), {}, TypeError, "src: a file that open() has given"),
     ("collect_garbage", (), {"segments_max": "all"}, TypeError, "segments_max: a whole number"),

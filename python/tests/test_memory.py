@@ -331,7 +331,7 @@ def test_many_files_are_read_in_one_piece(volume: gofs.Volume) -> None:
     assert packed == (contents["007"] + contents["003"], [0, 7 * 37, 10 * 37], paths)
     for is_packed in (True, False):
         with pytest.raises(FileNotFoundError):
-            volume.read_many(["/d/001", "/none"], packed=is_packed)  # type: ignore[call-overload]
+            volume.read_many(["/d/001", "/none"], packed=is_packed)
 
 
 def test_many_files_are_made_and_replaced(volume: gofs.Volume) -> None:

@@ -90,7 +90,7 @@ def test_files_are_read_as_arrays_of_cupy(
     assert type(data) is fake_cupy.ndarray
     assert (data.tobytes(), offsets) == (b"".join(FILES.values()), [0, 5, 5, 205])
     assert names == list(FILES)
-    arrays = volume.read_arrays([f"/d/{name}" for name in FILES], framework="cupy")
+    arrays = volume.read_many([f"/d/{name}" for name in FILES], framework="cupy")
     assert [one.tobytes() for one in arrays] == list(FILES.values())
     tensors = {"x": numpy.arange(3, dtype="u1"), "y": NUMBERS}
     save_file(volume, tensors, "/model")
@@ -122,8 +122,12 @@ def test_many_files_are_read_into_one_new_array(
         packed = volume.read_dir("/d", packed=True, framework="pt", device="fake:0")
         assert packed.data.device == "fake:0"
         assert (torch.moves, packed.data.array.tobytes()) == (1, b"".join(FILES.values()))
-    with pytest.raises(ValueError, match="for packed=True"):
-        volume.read_many(paths, framework="np")  # type: ignore[call-overload]
+    for arrays in (
+        volume.read_many(paths, device="cpu", framework="np"),
+        list(volume.read_dir("/d", framework="np").values()),
+    ):
+        assert [type(each) for each in arrays] == [numpy.ndarray] * 3
+        assert [each.tobytes() for each in arrays] == list(FILES.values())
     sizes: Any = [5, 0, 300]
     monkeypatch.setattr(volume, "_core", WithSizes(volume._core, sizes))
     with pytest.raises(OSError, match="shorter while it was read") as cut:

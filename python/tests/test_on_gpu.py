@@ -272,7 +272,7 @@ def test_many_files_are_tensors(volume: gofs.Volume) -> None:
     sizes = [1000, 0, 16384, 3]
     volume.write_many("/", {f"t{n}": DATA[n : n + size] for n, size in enumerate(sizes)})
     names = [f"/t{number}" for number in range(len(sizes))]
-    tensors = volume.read_arrays(names, device="cuda")
+    tensors = volume.read_many(names, device="cuda")
     assert [bytes_of(one) for one in tensors] == [DATA[n : n + s] for n, s in enumerate(sizes)]
     assert tensors[2].view(torch.float32).shape == (4096,)
     assert all(one.is_cuda for one in tensors)

@@ -186,15 +186,15 @@ def test_many_files_are_arrays_in_one_piece_of_memory(volume: gofs.Volume) -> No
     for number, size in enumerate(sizes):
         volume.write(f"/file-{number}", DATA[number : number + size])
     names = [f"/file-{number}" for number in range(len(sizes))]
-    arrays = volume.read_arrays(iter(names), framework="np")
+    arrays = volume.read_many(iter(names), framework="np")
     assert [one.tobytes() for one in arrays] == [DATA[n : n + s] for n, s in enumerate(sizes)]
     assert all(one.dtype == numpy.uint8 and one.ctypes.data % 8 == 0 for one in arrays)
     first = arrays[0].ctypes.data
     # numpy says nothing of where an array without bytes is.
     assert [one.ctypes.data - first for one in arrays if one.size] == [0, 256, 256 + 4096]
     assert arrays[2].view(numpy.float64).shape == (512,)
-    assert volume.read_arrays([], framework="np") == []
+    assert volume.read_many([], framework="np") == []
     with pytest.raises(FileNotFoundError):
-        volume.read_arrays(["/file-0", "/none"], framework="np")
+        volume.read_many(["/file-0", "/none"], framework="np")
     with pytest.raises(ValueError, match="framework"):
-        volume.read_arrays(names, framework="none")
+        volume.read_many(names, framework="none")
