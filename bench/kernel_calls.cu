@@ -193,7 +193,9 @@ int main(int count, char** words) {
                       ? take(Volume::attach(words[1]))
                       : take(Volume::mount(words[1], {.backend = "cuda", .read_only = false}));
   Calls calls(volume, *std::max_element(warps.begin(), warps.end()));
-  if (count <= 4) std::printf("%-18s %8s %13s %12s\n", "call", "warps", "one call", "together");
+  const char* const only = count > 4 ? words[4] : nullptr;
+  if (only == nullptr)
+    std::printf("%-18s %8s %13s %12s\n", "call", "warps", "one call", "together");
   if (count > 5) {
     using Clock = std::chrono::system_clock;
     const Clock::time_point begin(std::chrono::seconds(std::stoll(words[5])));
@@ -202,11 +204,11 @@ int main(int count, char** words) {
   }
   bool measured = false;
   for (const Row& row : kRows) {
-    if (count > 4 && std::string_view(row.name) != words[4]) continue;
+    if (only != nullptr && std::string_view(row.name) != only) continue;
     for (const uint32_t one : warps) calls.show(row, one, seconds);
     measured = true;
   }
-  if (!measured) fail(std::string("no such call: ") + words[4]);
-  if (count <= 4 && is_socket(words[1])) show_coming(words[1]);
+  if (!measured) fail(std::string("no such call: ") + only);
+  if (only == nullptr && is_socket(words[1])) show_coming(words[1]);
   return 0;
 }

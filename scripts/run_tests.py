@@ -290,7 +290,7 @@ def cpu_long(stage):
 
 
 def cpu_asan_long(stage):
-    # Of each of two hostile clients: a million.
+    # Of two hostile clients together: a million.
     if stage.build("cpu-asan"):
         stage.ctest("cpu-asan", "-LE", "kernel|fuzz",
                     env={**ASAN, "GOFS_HOSTILE_REQUESTS": "500000"})

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What host_memory.cpp and file_memory.cpp share: a range that was mapped from a file. For them
-// only.
+// What host_memory.cpp and file_memory.cpp share: a range that was mapped. For them only.
 #pragma once
 
 #include <sys/mman.h>

@@ -271,9 +271,18 @@ uint32_t ChannelServer::first_run_of(uint32_t number, uint32_t depth) {
   return found->second;
 }
 
+serve::RingHead ChannelServer::head_of_ring(bool for_kernels) const {
+  const uint32_t depth = for_kernels ? options_.kernel_depth : options_.depth;
+  const uint64_t part = for_kernels ? options_.kernel_part_bytes : options_.part_bytes;
+  serve::RingHead head = serve::layout_of_ring(depth, depth * part);
+  head.wakes = served_.backend->is_host() ? 1 : 0;
+  return head;
+}
+
 /// Memory for a ring, zeroed, which the backend's warps reach. Throws std::system_error,
 /// std::bad_alloc.
-ChannelServer::RingMemory ChannelServer::make_ring(uint64_t bytes, bool for_kernels) {
+ChannelServer::RingMemory ChannelServer::make_ring(bool for_kernels) {
+  const uint64_t bytes = head_of_ring(for_kernels).bytes;
   RingMemory made;
   made.bytes = bytes;
   if (for_kernels && !served_.backend->is_host()) {
@@ -293,10 +302,10 @@ ChannelServer::RingMemory ChannelServer::make_ring(uint64_t bytes, bool for_kern
 
 /// The memory that was made ahead, which may have to be waited for, or other. Throws as
 /// make_ring().
-ChannelServer::RingMemory ChannelServer::take_ring(uint64_t bytes, bool for_kernels) {
-  if (for_kernels) return make_ring(bytes, for_kernels);
+ChannelServer::RingMemory ChannelServer::take_ring(bool for_kernels) {
+  if (for_kernels) return make_ring(for_kernels);
   const std::lock_guard lock(next_ring_mutex_);
-  if (!next_ring_) return make_ring(bytes, for_kernels);
+  if (!next_ring_) return make_ring(for_kernels);
   const std::unique_ptr<RingMemory> ring = std::move(next_ring_);
   return std::move(*ring);
 }
@@ -306,10 +315,8 @@ void ChannelServer::prepare_ring() {
   const std::lock_guard lock(next_ring_mutex_);
   if (next_ring_) return;
   try {
-    const uint64_t part = options_.part_bytes;
-    const uint64_t bytes = serve::layout_of_ring(options_.depth, options_.depth * part).bytes;
     auto ring = std::make_unique<RingMemory>();
-    *ring = make_ring(bytes, false);
+    *ring = make_ring(false);
     next_ring_ = std::move(ring);
   } catch (const std::system_error&) {  // the next client is told, if there is no memory then
   } catch (const std::bad_alloc&) {
@@ -368,16 +375,13 @@ Expected<uint32_t> ChannelServer::add_client(const Joining& who,
   };
   try {
     const bool for_kernels = who.owner.has_value();
-    const uint32_t depth = for_kernels ? options_.kernel_depth : options_.depth;
-    const uint64_t part = for_kernels ? options_.kernel_part_bytes : options_.part_bytes;
-    serve::RingHead head = serve::layout_of_ring(depth, depth * part);
-    head.wakes = served_.backend->is_host() ? 1 : 0;
+    const serve::RingHead head = head_of_ring(for_kernels);
     auto client = std::make_unique<Client>();
     client->bell = make_bell();
     client->caller = {who.credentials, who.client.value_or(number + 1)};
     client->pid = who.pid;
     std::unique_ptr<Client>& place = clients_[number];
-    client->ring = place ? std::move(place->ring) : take_ring(head.bytes, for_kernels);
+    client->ring = place ? std::move(place->ring) : take_ring(for_kernels);
     client->owner = who.owner;
     client->windows.emplace(
         *served_.backend, [this](uint32_t channel, auto& params) { return step(channel, params); });

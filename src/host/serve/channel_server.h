@@ -124,8 +124,9 @@ class ChannelServer {
   void wait_for_turn_that_keeps_place();
   /// Whether a client has a channel for its kernels.
   bool is_for_kernels() const { return for_kernels_.load(std::memory_order_relaxed) != 0; }
-  RingMemory make_ring(uint64_t bytes, bool for_kernels);
-  RingMemory take_ring(uint64_t bytes, bool for_kernels);
+  serve::RingHead head_of_ring(bool for_kernels) const;
+  RingMemory make_ring(bool for_kernels);
+  RingMemory take_ring(bool for_kernels);
   void forget(const RingMemory& ring);
   void write_ring(const RingMemory& ring, const serve::RingHead& head);
   bool is_looked_at(const Client& client) const;
