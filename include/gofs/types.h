@@ -177,6 +177,14 @@ struct IoVector {
   uint64_t bytes;
 };
 
+/// A range of an open file, and the program's memory for its bytes.
+struct IoRange {
+  int fd;
+  void* memory;
+  uint64_t bytes;
+  uint64_t offset;
+};
+
 /// Types of directory entries, as F2FS has them on the disk. (Not the DT_* of <dirent.h>.)
 enum FileType : uint8_t {
   kTypeUnknown = 0,

@@ -54,14 +54,6 @@ class RangeWork;
 struct VolumeAccess;
 }  // namespace host
 
-/// A range of an open file, and the program's memory for its bytes.
-struct IoRange {
-  int fd;
-  void* memory;
-  uint64_t bytes;
-  uint64_t offset;
-};
-
 /// Ranges that Volume::read_ranges() or write_ranges() has begun. From any thread; copies are the
 /// same. To let it go waits for nothing.
 class GOFS_API RangeCall {

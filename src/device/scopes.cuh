@@ -175,7 +175,8 @@ class ThreadScope {
   }
   /// Counts a read or write that has ended with `result`.
   __device__ void count(vfs::Filesystem& fs, CallKind kind, int64_t result) const {
-    vfs::count_transfers(simt::PartialWarp::current(), fs, kind, result);
+    const simt::PartialWarp here = simt::PartialWarp::current();
+    vfs::count_transfers(here, fs, kind, here.ballot(true), result);
   }
   /// Calls `work(warp, index, count)` with every warp of the group; sum of the answers.
   template <typename Volume, typename Work>

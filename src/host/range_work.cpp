@@ -12,65 +12,30 @@ namespace gofs::host {
 
 namespace {
 
-/// A warp has a piece under way. Pieces of less cost more than they gain, and larger ones leave the
-/// last warps alone.
+/// Pieces of less cost more than they gain, and larger ones leave the last warps alone.
 constexpr uint64_t kPieceBytesMin = 64 * 1024;
 constexpr uint64_t kPieceBytesMax = 1024 * 1024;
 constexpr uint64_t kPiecesOfWarp = 4;
+constexpr uint64_t kPiecesMax = std::numeric_limits<uint32_t>::max() / 2;
 
-/// Whether a range is to be moved by the launch.
-bool is_left(const std::vector<std::optional<int64_t>>& already, size_t index) {
-  return already.empty() || !already[index];
-}
-
-/// How ranges are cut: at multiples of so many bytes in the file, so that no two pieces write to
-/// one block of it unless ranges do.
-struct Cut {
-  uint64_t piece_bytes;
-  uint64_t pieces;  // of all ranges
-
-  /// Of one range. One of no bytes is a piece too: its file may be missing.
-  uint64_t pieces_of(const IoRange& range) const {
-    const uint64_t before = range.offset % piece_bytes;
-    return std::max<uint64_t>((before + range.bytes + piece_bytes - 1) / piece_bytes, 1);
-  }
-};
-
-/// Throws std::bad_alloc for more pieces than a launch can have: their memory could not be had
-/// either.
-Cut plan_cut(const std::vector<IoRange>& ranges, const std::vector<std::optional<int64_t>>& already,
-             uint64_t warps, uint64_t piece_bytes) {
+uint64_t total_bytes(const std::vector<IoRange>& ranges) {
   constexpr uint64_t kTotalMax = uint64_t{1} << 62;  // as good as more
   uint64_t total = 0;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (is_left(already, i)) total = std::min(total + ranges[i].bytes, kTotalMax);
-  }
-  const uint64_t wanted = std::bit_ceil(total / (warps * kPiecesOfWarp) + 1);
-  Cut cut{piece_bytes != 0 ? piece_bytes : std::clamp(wanted, kPieceBytesMin, kPieceBytesMax), 0};
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (is_left(already, i)) cut.pieces += cut.pieces_of(ranges[i]);
-    if (cut.pieces > std::numeric_limits<uint32_t>::max()) throw std::bad_alloc();
-  }
-  return cut;
+  for (const IoRange& range : ranges) total = std::min(total + range.bytes, kTotalMax);
+  return total;
 }
 
-/// Fills in the pieces of range `index`. Behind the last of them.
-kernels::RangePiece* cut_range(const Cut& cut, const IoRange& range, size_t index,
-                               kernels::RangePiece* piece) {
-  const uint64_t count = cut.pieces_of(range);
-  uint64_t at = 0;
-  for (uint64_t k = 0; k < count; ++k) {
-    const uint64_t offset = range.offset + at;
-    const uint64_t bytes = std::min(range.bytes - at, cut.piece_bytes - offset % cut.piece_bytes);
-    *piece++ = {range.fd,
-                static_cast<uint32_t>(index),
-                static_cast<uint8_t*>(range.memory) + at,
-                bytes,
-                offset,
-                count};
-    at += bytes;
-  }
-  return piece;
+/// A power of two.
+uint64_t pick_piece_bytes(uint64_t total, uint64_t warps) {
+  const uint64_t wanted = std::bit_ceil(total / (warps * kPiecesOfWarp) + 1);
+  return std::clamp(wanted, kPieceBytesMin, kPieceBytesMax);
+}
+
+/// Of `pieces` that so many warps are to move, those that one takes at once.
+uint32_t pick_pieces_at_once(uint64_t total, uint64_t pieces, uint64_t warps, uint32_t lanes) {
+  if (total > pieces * kPieceBytesMin) return 1;
+  const uint64_t share = std::bit_floor(pieces / (warps * kPiecesOfWarp) | 1);
+  return static_cast<uint32_t>(std::min<uint64_t>(share, lanes));
 }
 
 }  // namespace
@@ -89,30 +54,56 @@ void LaunchedRanges::grow(std::unique_ptr<SharedArray<T>>& array, simt::MemorySp
   array = std::make_unique<SharedArray<T>>(memory, std::bit_ceil(count));
 }
 
+/// Fills in the number of each range's first piece; those that have a result already have none. How
+/// many there are. Throws std::bad_alloc for more than a launch can have.
+uint32_t LaunchedRanges::number_pieces(const kernels::RangeCut& cut,
+                                       const std::vector<IoRange>& ranges,
+                                       const std::vector<std::optional<int64_t>>& already) {
+  grow(first_pieces_, backend_->shared_memory(), ranges.size());
+  uint64_t count = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    (*first_pieces_)[i] = static_cast<uint32_t>(count);
+    if (already.empty() || !already[i]) count += cut.pieces_of(ranges[i]);
+    if (count > kPiecesMax) throw std::bad_alloc();
+  }
+  return static_cast<uint32_t>(count);
+}
+
 /// Fills in what the launch is told; which warps are to carry it out. By a holder of the mutex.
 kernels::Grid LaunchedRanges::prepare(vfs::Filesystem* fs, bool writes,
                                       const std::vector<IoRange>& ranges,
                                       const std::vector<std::optional<int64_t>>& already,
                                       uint64_t piece_bytes) {
   const kernels::Grid full = backend_->full_grid();
-  const uint32_t warps_of_block = std::max(full.threads_per_block / backend_->warp_width(), 1u);
-  const Cut cut = plan_cut(ranges, already, uint64_t{full.blocks} * warps_of_block, piece_bytes);
-  grow(pieces_, backend_->shared_memory(), cut.pieces);
+  const uint32_t lanes = backend_->warp_width();
+  const uint32_t warps_of_block = std::max(full.threads_per_block / lanes, 1u);
+  const uint64_t warps = uint64_t{full.blocks} * warps_of_block;
+  const uint64_t total = total_bytes(ranges);
+  if (piece_bytes == 0) piece_bytes = pick_piece_bytes(total, warps);
+  kernels::RangesParams& params = (*params_)[0];
+  params = {};
+  params.fs = fs;
+  params.writes = writes ? 1 : 0;
+  params.cut.shift = static_cast<uint32_t>(std::countr_zero(piece_bytes));
+  grow(ranges_, backend_->shared_memory(), ranges.size());
   grow(results_, backend_->shared_memory(), ranges.size());
   grow(states_, backend_->memory(), ranges.size());
-  kernels::RangePiece* piece = pieces_->data();
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (is_left(already, i)) piece = cut_range(cut, ranges[i], i, piece);
+  std::copy(ranges.begin(), ranges.end(), ranges_->data());
+  params.range_count = static_cast<uint32_t>(ranges.size());
+  params.ranges = ranges_->data();
+  params.states = states_->data();
+  params.progress = progress_->data();
+  params.results = results_->data();
+  params.piece_count = params.range_count;
+  const auto is_whole = [&](const IoRange& range) { return params.cut.leaves_whole(range); };
+  if (!already.empty() || !std::all_of(ranges.begin(), ranges.end(), is_whole)) {
+    params.piece_count = number_pieces(params.cut, ranges, already);
+    params.first_pieces = first_pieces_->data();
   }
-  (*params_)[0] = {fs,
-                   writes ? 1u : 0u,
-                   static_cast<uint32_t>(cut.pieces),
-                   pieces_->data(),
-                   states_->data(),
-                   progress_->data(),
-                   results_->data()};
+  params.pieces_at_once = pick_pieces_at_once(total, params.piece_count, warps, lanes);
+  const uint64_t of_block = uint64_t{warps_of_block} * params.pieces_at_once;
   const auto blocks =
-      std::min<uint64_t>(full.blocks, (cut.pieces + warps_of_block - 1) / warps_of_block);
+      std::min<uint64_t>(full.blocks, (params.piece_count + of_block - 1) / of_block);
   return {static_cast<uint32_t>(blocks), full.threads_per_block};
 }
 
@@ -168,7 +159,8 @@ void LaunchedRanges::settle() {
   const std::lock_guard lock(mutex_);
   collect();
   params_ = nullptr;
-  pieces_ = nullptr;
+  ranges_ = nullptr;
+  first_pieces_ = nullptr;
   results_ = nullptr;
   states_ = nullptr;
   progress_ = nullptr;

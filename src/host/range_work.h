@@ -58,8 +58,9 @@ class LaunchedRanges final : public RangeWork {
 
   /// What launches a body and waits for its end; false: it has failed.
   using Run = std::function<bool(const kernels::Body&, const kernels::Grid&, void* params)>;
-  /// Carries out one range by `run`, in no stream of the program, a warp for each `piece_bytes`;
-  /// nothing is under way. Its result; none where that has failed. Throws std::bad_alloc.
+  /// Carries out one range by `run`, in no stream of the program, a warp for each `piece_bytes`, a
+  /// power of two; nothing is under way. Its result; none where that has failed. Throws
+  /// std::bad_alloc.
   std::optional<int64_t> run(vfs::Filesystem* fs, bool writes, const IoRange& range,
                              uint64_t piece_bytes, const Run& run);
 
@@ -71,6 +72,8 @@ class LaunchedRanges final : public RangeWork {
  private:
   kernels::Grid prepare(vfs::Filesystem* fs, bool writes, const std::vector<IoRange>& ranges,
                         const std::vector<std::optional<int64_t>>& already, uint64_t piece_bytes);
+  uint32_t number_pieces(const kernels::RangeCut& cut, const std::vector<IoRange>& ranges,
+                         const std::vector<std::optional<int64_t>>& already);
   template <typename T>
   static void grow(std::unique_ptr<SharedArray<T>>& array, simt::MemorySpace& memory, size_t count);
   void collect();
@@ -79,7 +82,8 @@ class LaunchedRanges final : public RangeWork {
   const Explain explain_;
   std::mutex mutex_;
   std::unique_ptr<SharedArray<kernels::RangesParams>> params_;
-  std::unique_ptr<SharedArray<kernels::RangePiece>> pieces_;
+  std::unique_ptr<SharedArray<IoRange>> ranges_;
+  std::unique_ptr<SharedArray<uint32_t>> first_pieces_;
   std::unique_ptr<SharedArray<int64_t>> results_;
   std::unique_ptr<SharedArray<kernels::RangeState>> states_;
   std::unique_ptr<SharedArray<kernels::RangesProgress>> progress_;

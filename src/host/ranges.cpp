@@ -36,11 +36,11 @@ constexpr uint64_t kRangeEndMax = std::numeric_limits<int64_t>::max();
 
 const char* name_of(bool writes) { return writes ? "write_ranges" : "read_ranges"; }
 
-/// What is wrong with a range whatever its file is. Empty: nothing.
-std::string wrong_with(const IoRange& range) {
+/// What is wrong with a range whatever its file is. Null: nothing.
+const char* wrong_with(const IoRange& range) {
   if (range.memory == nullptr && range.bytes != 0) return "the buffer is null";
   const bool fits = range.bytes <= kRangeEndMax && range.offset <= kRangeEndMax - range.bytes;
-  return fits ? "" : "the range ends behind all that a file can have";
+  return fits ? nullptr : "the range ends behind all that a file can have";
 }
 
 std::shared_ptr<RangeWork> done(std::vector<int64_t> results) {
@@ -53,8 +53,8 @@ Expected<std::shared_ptr<RangeWork>> AnyVolume::begin_ranges(bool writes,
                                                              const std::vector<IoRange>& ranges,
                                                              CUstream_st* stream) {
   for (const IoRange& range : ranges) {
-    const std::string wrong = wrong_with(range);
-    if (!wrong.empty()) return make_error(EFAULT, name_of(writes), wrong);
+    const char* const wrong = wrong_with(range);
+    if (wrong != nullptr) return make_error(EFAULT, name_of(writes), wrong);
   }
   return done(move_ranges(writes, ranges, stream));
 }
@@ -74,13 +74,15 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
   std::vector<size_t> elsewhere;
   kernels::BufferReach reach{false, {}, nullptr, nullptr};
   for (size_t i = 0; i < ranges.size(); ++i) {
-    std::string wrong = wrong_with(ranges[i]);
-    if (wrong.empty() && ranges[i].bytes != 0 && !reach.holds(ranges[i].memory, ranges[i].bytes)) {
-      reach = backend_->reach_of(ranges[i].memory, ranges[i].bytes);
-      wrong = reach.problem;
+    const IoRange& range = ranges[i];
+    const char* const wrong = wrong_with(range);
+    if (wrong != nullptr) return make_error(EFAULT, subject, wrong);
+    if (range.bytes == 0) continue;
+    if (!reach.holds(range.memory, range.bytes)) {
+      reach = backend_->reach_of(range.memory, range.bytes);
+      if (!reach.problem.empty()) return make_error(EFAULT, subject, reach.problem);
     }
-    if (!wrong.empty()) return make_error(EFAULT, subject, wrong);
-    if (ranges[i].bytes != 0 && !reach.reached) elsewhere.push_back(i);
+    if (!reach.reached) elsewhere.push_back(i);
   }
   if (elsewhere.size() == ranges.size()) return done(move_ranges(writes, ranges, stream));
   std::vector<std::optional<int64_t>> already;

@@ -37,9 +37,9 @@ GOFS_HD inline void count_transfer(Filesystem& fs, CallKind kind, int64_t result
   if (result > 0) detail::count_bytes(detail::own_calls(fs), kind, static_cast<uint64_t>(result));
 }
 
-/// One such call of each lane. Collective.
+/// One such call of each of `lanes`; the result of the others is 0. Collective.
 GOFS_HD inline void count_transfers(simt::AnyWarp auto warp, Filesystem& fs, CallKind kind,
-                                    int64_t result) {
+                                    uint32_t lanes, int64_t result) {
   const uint32_t failed = warp.ballot(result < 0);
   const uint64_t mine = result > 0 ? static_cast<uint64_t>(result) : 0;
   // Mostly all are of one size.
@@ -47,7 +47,7 @@ GOFS_HD inline void count_transfers(simt::AnyWarp auto warp, Filesystem& fs, Cal
   const uint64_t bytes = alike ? mine * warp.size() : simt::reduce_add(warp, mine);
   if (warp.thread_rank() != 0) return;
   CallCounts& counts = detail::own_calls(fs);
-  detail::count_calls(counts, kind, warp.size() - simt::popcount(failed), simt::popcount(failed));
+  detail::count_calls(counts, kind, simt::popcount(lanes & ~failed), simt::popcount(failed));
   detail::count_bytes(counts, kind, bytes);
 }
 

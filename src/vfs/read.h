@@ -313,7 +313,7 @@ GOFS_HD inline int64_t pread_lanes(simt::AnyWarp auto warp, Filesystem& fs,
   const int fd = warp.shfl(request.fd, simt::lowest_bit(asking));
   OpenInode* const open = find_file_inode(warp, fs, fd);
   const nvme::Route route = nvme::pick_route(fs.volume.array);
-  if (!warp.all(open != nullptr && (!asks || request.fd == fd))) {
+  if (!warp.all(open != nullptr && request.fd == fd)) {
     return detail::pread_lanes_of_files(warp, fs, request);
   }
   const uint32_t* const word = detail::probe_block_word(fs, *open, request.offset >> kBlockShift);
