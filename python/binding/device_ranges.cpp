@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ranges of open files and memory that is named by its address: a GPU's, in the order of a stream.
-#include <fcntl.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -76,37 +75,6 @@ std::vector<int64_t> move_ranges(MountedVolume& self, const Given& given, bool w
     if (!begun) return begun.error();
     return begun->wait();
   });
-}
-
-/// Whole files, `offsets[i]` to `offsets[i + 1]` of the memory for each. Of each its bytes, or a
-/// negative errno.
-std::vector<int64_t> read_files(MountedVolume& self, const nb::sequence& given,
-                                const std::vector<uint64_t>& offsets, uint64_t address,
-                                uint64_t stream) {
-  std::vector<std::string> paths;
-  for (const nb::handle each : given) paths.push_back(Path(each).bytes());
-  if (offsets.size() != paths.size() + 1)
-    throw nb::value_error("there is one offset more than paths");
-  auto results = self.call([&](Volume& volume) -> Expected<std::vector<int64_t>> {
-    const auto opened = volume.open_many(paths, O_RDONLY);
-    std::vector<IoRange> ranges;
-    std::vector<int> descriptors;
-    for (size_t i = 0; i < paths.size(); ++i) {
-      if (!opened[i]) continue;
-      descriptors.push_back(*opened[i]);
-      ranges.push_back({*opened[i], reinterpret_cast<uint8_t*>(address) + offsets[i],
-                        offsets[i + 1] - offsets[i], 0});
-    }
-    auto begun = begin(volume, false, ranges, stream);
-    auto moved = begun ? begun->wait() : Expected<std::vector<int64_t>>(begun.error());
-    (void)volume.close_many(descriptors);  // which were read
-    if (!moved) return moved;
-    std::vector<int64_t> counts;
-    auto next = moved->begin();
-    for (const auto& one : opened) counts.push_back(one ? *next++ : -int64_t{one.error().code});
-    return counts;
-  });
-  return take(std::move(results), &self.name());
 }
 
 /// Address, bytes.
@@ -202,10 +170,7 @@ void define_device_ranges(nb::module_& module, VolumeClass& volume) {
       .def("unregister_buffer", &unregister_buffer, "number"_a)
       .def("check_memory", &check_memory, "memory"_a, "stream"_a)
       .def("move_ranges", &move_ranges, "ranges"_a, "writes"_a, "stream"_a)
-      .def("begin_ranges", &begin_ranges, "ranges"_a, "writes"_a, "stream"_a)
-      .def("read_files", &read_files, "paths"_a, "offsets"_a, "address"_a, "stream"_a,
-           nb::sig("def read_files(self, paths: object, offsets: collections.abc.Sequence[int], "
-                   "address: int, stream: int) -> list[int]"));
+      .def("begin_ranges", &begin_ranges, "ranges"_a, "writes"_a, "stream"_a);
 }
 
 }  // namespace gofs::python

@@ -22,6 +22,7 @@ NB_MODULE(_core, module) {
   define_attributes(volume);
   define_whole_files(volume);
   define_many_files(volume);
+  define_whole_reads(volume);
   define_ranges(volume);
   define_device_ranges(module, volume);
   define_upkeep(volume);

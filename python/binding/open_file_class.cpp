@@ -119,8 +119,8 @@ constexpr auto on_descriptor = &OnDescriptor<call>::method;
 }  // namespace
 
 void define_open_file(nb::module_& module) {
-  nb::class_<OpenFile>(module, "OpenFile")
-      .def("close", &OpenFile::close)
+  OpenFileClass file(module, "OpenFile");
+  file.def("close", &OpenFile::close)
       .def("read", &read, "size"_a)
       .def("pread", &pread, "size"_a, "offset"_a)
       .def("read_into", &read_into, "buffer"_a.none())
@@ -135,6 +135,7 @@ void define_open_file(nb::module_& module) {
       .def("sync", on_descriptor<&Volume::fsync>)
       .def("sync_data", on_descriptor<&Volume::fdatasync>)
       .def("readdir", &readdir, nb::sig("def readdir(self) -> list[tuple[bytes, int, int]]"));
+  define_rows(file);
 }
 
 }  // namespace gofs::python

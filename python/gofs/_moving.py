@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def check(core: _core.Volume, memories: Sequence[DeviceMemory], stream: int) -> None:
     """Raises what to move them would, before a file is changed for it."""
-    with _refusals():
+    with refusals():
         core.check_memory([(memory.address, memory.size) for memory in memories], stream)
 
 
@@ -32,7 +32,7 @@ def begin(
     core: _core.Volume, parts: Sequence[Part], stream: int, *, writes: bool
 ) -> _core.Transfer:
     """Begins to read or to write, and does not wait."""
-    with _refusals():
+    with refusals():
         return core.begin_ranges(_ranges_of(parts), writes, stream)
 
 
@@ -40,9 +40,13 @@ def read(
     core: _core.Volume, parts: Sequence[Part], names: Sequence[AnyPath], stream: int
 ) -> list[int]:
     """Reads, and waits. The bytes of each part; raises the error of the first that has one."""
-    with _refusals():
-        results = core.move_ranges(_ranges_of(parts), False, stream)
-    return counts_of(results, names)
+    return counts_of(read_each(core, parts, stream), names)
+
+
+def read_each(core: _core.Volume, parts: Sequence[Part], stream: int) -> list[int]:
+    """The same; a negative errno for each part that has an error."""
+    with refusals():
+        return core.move_ranges(_ranges_of(parts), False, stream)
 
 
 def read_files(
@@ -53,7 +57,7 @@ def read_files(
     stream: int,
 ) -> list[int]:
     """Reads whole files, from `offsets[i]` to `offsets[i + 1]` of the memory, and waits."""
-    with _refusals():
+    with refusals():
         results = core.read_files(names, offsets, memory.address, stream)
     return counts_of(results, names)
 
@@ -75,7 +79,7 @@ def write_each(
     errors: dict[int, OSError] = {}
     left = dict(enumerate(parts))
     while left:
-        with _refusals():
+        with refusals():
             results = core.move_ranges(_ranges_of(list(left.values())), True, stream)
         rest: dict[int, Part] = {}
         for (number, (file, offset, memory)), count in zip(left.items(), results):
@@ -100,7 +104,7 @@ def _ranges_of(parts: Sequence[Part]) -> list[tuple[_core.OpenFile, int, int, in
 
 
 @contextlib.contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """Memory that the volume's GPU does not reach is a mistake in the program: ValueError."""
     try:
         yield

@@ -18,9 +18,17 @@ from gofs._whole_writes import pwrite_all
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from typing_extensions import TypeAlias
+
     from gofs import _core
     from gofs._typing import AnyPath, Memory, Stream
     from gofs._volume import Volume
+
+    # A file, an offset in it, and memory of the GPU.
+    Part: TypeAlias = tuple[File | AnyPath, int, DeviceMemory]
+
+# A volume has some 65,000 descriptors.
+_FILES_AT_ONCE = 8192
 
 
 def read_ranges(
@@ -115,16 +123,26 @@ def _to_write(
 
 def _read_to_gpu(
     volume: Volume,
-    parts: Sequence[tuple[File | AnyPath, int, DeviceMemory]],
+    parts: Sequence[Part],
     stream: Stream | None,
 ) -> list[int]:
     if not parts:
         return []
     order = common_stream([memory for _, _, memory in parts], stream)
-    files = [file for file, _, _ in parts]
-    with _opened(volume, files, os.O_RDONLY) as cores:
-        wanted = [(core, offset, memory) for core, (_, offset, memory) in zip(cores, parts)]
-        return _moving.read(volume._core, wanted, _names_of(files), order)
+    results: list[int] = []
+    for some in _portions(parts):
+        with _opened(volume, [file for file, _, _ in some], os.O_RDONLY) as cores:
+            wanted = [(core, offset, memory) for core, (_, offset, memory) in zip(cores, some)]
+            results += _moving.read_each(volume._core, wanted, order)
+    return _moving.counts_of(results, _names_of([file for file, _, _ in parts]))
+
+
+def _portions(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
+    """Of no more paths than can be open at once."""
+    paths = sum(not isinstance(file, File) for file, _, _ in parts)
+    step = len(parts) if paths <= _FILES_AT_ONCE else _FILES_AT_ONCE
+    for first in range(0, len(parts), step):
+        yield parts[first : first + step]
 
 
 def _names_of(files: Sequence[File | AnyPath]) -> list[str | bytes]:

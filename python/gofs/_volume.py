@@ -17,6 +17,7 @@ from gofs._names import Names
 from gofs._numbers import not_negative, several, truth_value, whole_number
 from gofs._opening import open_file
 from gofs._ranges import read_ranges, write_ranges
+from gofs._rows import read_rows, write_rows
 from gofs._read_many import read_dir, read_many, read_many_into
 from gofs._registering import Registration
 from gofs._stat import statvfs_result
@@ -414,6 +415,41 @@ class Volume(Names, Closing):
         been; buffers are refused as by write(), before anything is written.
         """
         write_ranges(self, list(ranges), stream)
+
+    def read_rows(
+        self,
+        file: File | AnyPath,
+        offsets: Sequence[int] | Any,
+        rows: Memory,
+        *,
+        stream: Stream | None = None,
+    ) -> list[int]:
+        """Fills `rows`, an array or a tensor, with ranges of one file: row i, the i-th of as many
+        equal parts as there are offsets, from byte `offsets[i]` on.
+
+        This is read_ranges() for samples of a dataset, tokens, embeddings: of many thousand rows no
+        object is made for each. `offsets` are integers: a sequence, or an array of numpy or a
+        tensor, of which one of int64 in the memory of the host is not copied. How many bytes of
+        each row: fewer than it has only where the file ends. Rows in the memory of the GPU are read
+        by one launch, in the order of `stream` as by read_into(). Raises the error of the first one
+        that cannot be read, after all others have been.
+        """
+        return read_rows(self, file, offsets, rows, stream)
+
+    def write_rows(
+        self,
+        file: File | AnyPath,
+        offsets: Sequence[int] | Any,
+        rows: Memory,
+        *,
+        stream: Stream | None = None,
+    ) -> None:
+        """Writes `rows` to a file that is there: what read_rows() with the same arguments reads.
+
+        Of rows that overlap either may win. Raises the error of the first one that cannot be
+        written whole, after all others have been.
+        """
+        write_rows(self, file, offsets, rows, stream)
 
     def copy_file_range(
         self,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gofs.fsspec import GofsFileSystem
 
 IMAGE_BYTES = 128 << 20  # a sparse file
+# Of tests that do not choose one themselves: GOFS_TEST_BACKEND=cuda where there is a GPU.
+BACKEND = os.environ.get("GOFS_TEST_BACKEND", "cpu")
 SERVER = pathlib.Path(os.environ.get("GOFS_BUILD_DIR", "/none")) / "src/daemon/gofsd"
 
 
@@ -39,7 +41,7 @@ def image(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture
 def volume(image: pathlib.Path) -> Iterator[gofs.Volume]:
-    with gofs.mount(image, writable=True, backend="cpu") as mounted:
+    with gofs.mount(image, writable=True, backend=BACKEND) as mounted:
         yield mounted
         assert mounted.closed or mounted.warnings() == []
 

@@ -147,6 +147,28 @@ def test_zarr_keeps_arrays_in_a_volume(volume: gofs.Volume, named: str) -> None:
     assert not volume.exists("/store.zarr/a")
 
 
+def test_zarr_reads_chunks_to_the_gpu(volume: gofs.Volume, named: str) -> None:
+    zarr = pytest.importorskip("zarr")
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    with zarr.config.enable_gpu():
+        store = zarr.storage.FsspecStore.from_url(f"gofs://{named}/store.zarr")
+        array = zarr.create_array(
+            store, shape=(300, 200), chunks=(64, 64), dtype="float32", compressors=None
+        )
+        wanted = cupy.arange(60_000, dtype=cupy.float32).reshape(300, 200)
+        array[:] = wanted
+        again = zarr.open_array(
+            zarr.storage.FsspecStore.from_url(f"gofs://{named}/store.zarr", read_only=True)
+        )
+        found = again[10:200, 5:150]
+    assert isinstance(found, cupy.ndarray)
+    assert bool((found == wanted[10:200, 5:150]).all())
+    assert volume.exists("/store.zarr/c/4/3")
+
+
+
 HF = """
 import socket
 import sys

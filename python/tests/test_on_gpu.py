@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -330,6 +332,42 @@ def test_checkpoints_of_tensors_on_the_gpu(volume: gofs.Volume) -> None:
         assert torch.equal(tensors["plain"], wanted["plain"].to(device))
 
 
+KILLED = """
+import os, sys
+import torch
+import torch.distributed.checkpoint as dcp
+import gofs
+from gofs.torch.checkpoint import GofsWriter
+
+class Dying(GofsWriter):
+    def finish(self, metadata, results):
+        os._exit(7)
+
+volume = gofs.mount(sys.argv[1], writable=True, backend="cuda")
+def save(value, writer):
+    state = {"w": torch.full((5_000_000,), value, device="cuda")}
+    dcp.save(state, storage_writer=writer(volume, "/checkpoint"), no_dist=True)
+save(1.0, GofsWriter)
+save(2.0, Dying)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is")
+def test_a_save_that_is_killed_before_its_end_leaves_the_old_checkpoint(
+    image: pathlib.Path,
+) -> None:
+    checkpoint = pytest.importorskip("gofs.torch.checkpoint")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(image)], timeout=240, check=False)
+    assert done.returncode == 7
+    with gofs.mount(image, writable=True, backend="cuda") as mounted:
+        found = {"w": torch.full((5_000_000,), 5.0, device="cuda")}
+        torch.distributed.checkpoint.load(
+            found, storage_reader=checkpoint.GofsReader(mounted, "/checkpoint"), no_dist=True
+        )
+        assert bool((found["w"] == 1.0).all())
+        mounted.warnings()
+
+
 def test_many_files_and_ranges_are_written_from_the_gpu(volume: gofs.Volume) -> None:
     tensors = {
         f"t{n}": torch.full((n * 1000,), n, dtype=torch.int16, device="cuda") for n in range(50)
@@ -346,6 +384,35 @@ def test_many_files_and_ranges_are_written_from_the_gpu(volume: gofs.Volume) -> 
     expected[100:4196] = bytes_of(ones)
     assert volume.read("/out/t9") == expected
     assert volume.read("/out/host") == b"12"
+
+
+def test_rows_of_a_file_are_read_and_written(volume: gofs.Volume) -> None:
+    draw = torch.randperm(SIZE // 4096)[:5000]
+    offsets = draw * 4096
+    rows = torch.zeros((5000, 1024), dtype=torch.int32, device="cuda")
+    assert volume.read_rows("/file", offsets, rows) == [4096] * 5000
+    whole = torch.frombuffer(bytearray(DATA), dtype=torch.int32).reshape(-1, 1024)
+    assert torch.equal(rows.cpu(), whole[draw])
+    with torch.cuda.stream(torch.cuda.Stream()):
+        rows.add_(1)
+        volume.write_rows("/file", offsets.cuda(), rows)
+        rows.zero_()
+        volume.read_rows("/file", offsets.tolist(), rows)
+        torch.cuda.current_stream().synchronize()
+    assert torch.equal(rows.cpu(), whole[draw] + 1)
+    assert volume.read_rows("/file", [SIZE - 4, SIZE], rows[:2]) == [4, 0]
+    with pytest.raises(ValueError, match="contiguous"):
+        volume.read_rows("/file", [0, 1], rows[:2].t())
+
+
+def test_more_files_than_can_be_open_are_read(tmp_path: pathlib.Path) -> None:
+    gofs.mkfs(tmp_path / "few.img", 64 << 20)
+    spec = f"{tmp_path / 'few.img'}?media=memory"
+    with gofs.mount(spec, writable=True, backend="cuda", descriptors=64) as few:
+        files = {f"f{n}": bytes([n % 256]) * (n * 3) for n in range(500)}
+        few.write_many("/", files)
+        found = few.read_many([f"/{name}" for name in files], framework="pt", device="cuda")
+        assert [bytes_of(each) for each in found] == list(files.values())
 
 
 def test_a_write_that_is_not_waited_for(volume: gofs.Volume) -> None:

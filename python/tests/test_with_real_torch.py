@@ -112,54 +112,77 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard
 import gofs
 from gofs.torch.checkpoint import GofsReader, GofsWriter
 
-what, socket, store, rank, count = *sys.argv[1:4], *map(int, sys.argv[4:])
+what, device, socket, store, rank, count = *sys.argv[1:5], *map(int, sys.argv[5:])
 dist.init_process_group("gloo", store=dist.FileStore(store, count), rank=rank, world_size=count)
-whole = torch.arange(48 * 40, dtype=torch.float32).reshape(48, 40)
+whole = torch.arange(48 * 40, dtype=torch.float32, device=device).reshape(48, 40)
+mesh = init_device_mesh(device, (count,))
+
+def part(placement):
+    if isinstance(placement, Replicate):
+        return whole.clone()
+    return whole.chunk(count, placement.dim)[rank].clone(memory_format=torch.contiguous_format)
+
+def share(placement, local):
+    return DTensor.from_local(
+        local, mesh, [placement], run_check=False, shape=whole.shape, stride=whole.stride()
+    )
+
 with gofs.attach(socket) as volume:
     if what == "save":
-        mesh = init_device_mesh("cpu", (count,))
-        state = {"rows": distribute_tensor(whole, mesh, [Shard(0)])}
-        state["columns"] = distribute_tensor(whole, mesh, [Shard(1)])
-        state["all"] = distribute_tensor(whole, mesh, [Replicate()])
+        state = {"rows": Shard(0), "columns": Shard(1), "all": Replicate()}
+        state = {name: share(each, part(each)) for name, each in state.items()}
         dcp.save(state, storage_writer=GofsWriter(volume, "/checkpoint"))
     else:
-        mesh = init_device_mesh("cpu", (count,))
         for name in ("rows", "columns", "all"):
             for placement in (Shard(1), Shard(0), Replicate()):
-                state = {name: distribute_tensor(torch.zeros_like(whole), mesh, [placement])}
+                mine = part(placement)
+                state = {name: share(placement, torch.zeros_like(mine))}
                 dcp.load(state, storage_reader=GofsReader(volume, "/checkpoint"))
-                assert torch.equal(state[name].full_tensor(), whole), (name, placement)
+                assert torch.equal(state[name].to_local(), mine), (name, placement)
 dist.destroy_process_group()
 print("fine")
 """
 
 
+def run_ranks(what: str, device: str, socket: pathlib.Path, count: int) -> None:
+    """All of them say that they are fine."""
+    store = socket.with_name(f"{what} {count}")
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANKS, what, device, str(socket), str(store)]
+            + [str(rank), str(count)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(count)
+    ]
+    said = [rank.communicate(timeout=240)[0] for rank in ranks]
+    assert all(text.endswith("fine\n") for text in said), said
+
+
 @pytest.mark.parametrize(("saving", "loading"), [(2, 3), (3, 1)])
 def test_ranks_that_are_processes_save_and_reshard(
-    image: pathlib.Path,
-    tmp_path: pathlib.Path,
-    served: Callable[..., Any],
-    saving: int,
-    loading: int,
+    image: pathlib.Path, served: Callable[..., Any], saving: int, loading: int
 ) -> None:
-    with served(image) as socket:
-        for what, count in (("save", saving), ("load", loading)):
-            ranks = [
-                subprocess.Popen(
-                    [sys.executable, "-c", RANKS, what, str(socket), str(tmp_path / what)]
-                    + [str(rank), str(count)],
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                )
-                for rank in range(count)
-            ]
-            said = [rank.communicate(timeout=240)[0] for rank in ranks]
-            assert all(text.endswith("fine\n") for text in said), said
+    with served(image, "--backend", "cpu") as socket:
+        run_ranks("save", "cpu", socket, saving)
+        run_ranks("load", "cpu", socket, loading)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("server", [("--backend", "cpu"), ("--backend", "cuda", "--mps")])
+def test_ranks_with_tensors_of_a_gpu_save_and_reshard(
+    image: pathlib.Path, served: Callable[..., Any], server: tuple[str, ...]
+) -> None:
+    with served(image, *server) as socket:
+        run_ranks("save", "cuda", socket, 2)
+        run_ranks("load", "cuda", socket, 2)
+        run_ranks("load", "cpu", socket, 1)
 
 
 KILLED = """
@@ -269,6 +292,16 @@ def test_a_tensor_of_torch_is_read_and_written_in_place(volume: gofs.Volume) -> 
     assert torch.equal(torch.cat(parts), torch.cat([tensor[10:20], tensor[:5]]))
     with pytest.raises(ValueError, match=r"\.contiguous\(\)"):
         volume.write("/file", torch.zeros(4, 4)[:, 1])
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_rows_begin_where_a_tensor_says(volume: gofs.Volume, dtype: torch.dtype) -> None:
+    tokens = torch.arange(100_000, dtype=torch.int16)
+    volume.write("/tokens", tokens)
+    begins = torch.randperm(1000)
+    rows = torch.zeros((1000, 64), dtype=torch.int16)
+    assert volume.read_rows("/tokens", (begins * 200).to(dtype), rows) == [128] * 1000
+    assert torch.equal(rows, begins.to(torch.int16)[:, None] * 100 + torch.arange(64).short())
 
 
 def test_stores_of_pyg_are_those_in_memory(volume: gofs.Volume) -> None:
