@@ -155,7 +155,11 @@ __device__ int64_t move(Scope scope, KernelChannel& channel, const serve::MovedR
       in(scope).most(channel, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t count) {
         return serve::move_share(warp, channel, range, index, count);
       });
-  return serve::moved_bytes(range, greatest);
+  const int64_t moved = serve::moved_bytes(range, greatest);
+  if (moved != serve::kByOneWarp) return moved;
+  return in(scope).once(channel, [&](simt::AnyWarp auto warp) -> int64_t {
+    return serve::moved_bytes(range, serve::move_share(warp, channel, range, 0, 1));
+  });
 }
 
 template <typename Scope>

@@ -3,7 +3,9 @@
 // Reads and writes of a client's kernels, in pieces: a call takes no more than the part of the
 // ring's buffer that its slot has. The warps of a group share the pieces.
 //
-// A range of several pieces is several calls, between which others may read and write.
+// A range of several pieces is several calls, between which others may read and write. The warps of
+// a group make theirs in any order. Where a descriptor appends that order is the file's, so the
+// server refuses such a piece, and one warp writes the range.
 #pragma once
 
 #include "serve/kernel_channel.h"
@@ -39,17 +41,24 @@ GOFS_HD inline uint64_t piece_bytes(const KernelChannel& channel, uint64_t bytes
 
 }  // namespace detail
 
+/// What moved_bytes() answers for a range that several warps may not share; nothing is moved. Then
+/// one warp alone is to move it.
+inline constexpr int64_t kByOneWarp = -ESPIPE;
+
 /// Moves the share of warp `index` of `count`. What is to be given to moved_bytes(), the greatest
 /// of all warps' answers. Collective, uniform.
 GOFS_HD inline int64_t move_share(simt::AnyWarp auto warp, KernelChannel& channel,
                                   const MovedRange& range, uint32_t index, uint32_t count) {
   const uint64_t piece = detail::piece_bytes(channel, range.bytes, count);
+  const bool in_any_order =
+      range.verb == request::Verb::kPwrite && count > 1 && range.bytes > piece;
   // The first one asks also where there is nothing to move: the descriptor may be wrong.
   for (uint64_t at = index * piece; at < range.bytes || at == 0; at += count * piece) {
     KernelCall call(range.verb);
     call.request.descriptor = range.fd;
     call.request.bytes = simt::min(piece, range.bytes - at);
     call.request.offset = static_cast<int64_t>(range.offset + at);
+    if (in_any_order) call.request.bits = request::kPiece;
     if (range.verb == request::Verb::kPread) {
       call.output = range.buffer + at;
     } else {
@@ -63,7 +72,7 @@ GOFS_HD inline int64_t move_share(simt::AnyWarp auto warp, KernelChannel& channe
   return 0;
 }
 
-/// Bytes that were moved, or a negative errno: as pread(2) and pwrite(2) have it.
+/// Bytes that were moved, or a negative errno: as pread(2) and pwrite(2) have it; or kByOneWarp.
 GOFS_HD inline int64_t moved_bytes(const MovedRange& range, int64_t greatest) {
   if (greatest <= 0) return greatest < 0 ? greatest : static_cast<int64_t>(range.bytes);
   const auto first = static_cast<uint64_t>(INT64_MAX - greatest);
