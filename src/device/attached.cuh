@@ -15,10 +15,10 @@ using device_library::may_fill;
 using device_library::may_read;
 using device_library::may_read_all;
 using device_library::may_read_value;
-using device_library::move_parts;
 using request::Verb;
 using serve::KernelCall;
 using serve::KernelChannel;
+using vfs::move_parts;
 
 // --- Calls by their arguments. -------------------------------------------------------------------
 
