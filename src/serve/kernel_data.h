@@ -21,6 +21,16 @@ struct MovedRange {
   uint64_t offset;
 };
 
+/// What is written to it, from the parts of a vector.
+struct WrittenParts {
+  request::Verb verb;  // kPwrite or kWrite
+  int fd;
+  const IoVector* parts;
+  int count;
+  uint64_t bytes;   // of all
+  uint64_t offset;  // of kPwrite
+};
+
 namespace detail {
 
 inline constexpr uint32_t kErrnoBits = 12;
@@ -98,6 +108,24 @@ GOFS_HD inline int64_t write_on(simt::AnyWarp auto warp, KernelChannel& channel,
     if (static_cast<uint64_t>(got) < wanted) break;
   } while (done < bytes);
   return static_cast<int64_t>(done);
+}
+
+/// Whether the parts of a vector, of `bytes` in all, are written by one call: write_parts(). Others
+/// are written by calls of their own.
+GOFS_HD inline bool is_one_write(const KernelChannel& channel, int count, uint64_t bytes) {
+  return count > 1 && bytes <= channel.part_bytes;
+}
+
+/// writev(2), or, by kPwrite, pwritev(2). Collective, uniform.
+GOFS_HD inline int64_t write_parts(simt::AnyWarp auto warp, KernelChannel& channel,
+                                   const WrittenParts& write) {
+  KernelCall call(write.verb);
+  call.request.descriptor = write.fd;
+  call.request.bytes = write.bytes;
+  call.request.offset = static_cast<int64_t>(write.offset);
+  call.parts = write.parts;
+  call.part_count = write.count;
+  return ask(warp, channel, call);
 }
 
 }  // namespace gofs::serve

@@ -143,6 +143,31 @@ TEST_P(KernelChannelTest, records_of_several_groups_are_whole) {
   }
 }
 
+TEST_P(KernelChannelTest, parts_of_a_vector_are_one_write) {
+  Program program(path_);
+  const int fd = open(program, "/log", O_RDWR | O_CREAT | O_APPEND);
+  constexpr uint32_t kWriters = 3;
+  constexpr uint32_t kRecords = 30;
+  const std::string record = bytes_of(5000, 3);
+  launch(kWriters, [&](const simt::Warp& warp, uint32_t) {
+    auto* const bytes = const_cast<char*>(record.data());
+    const IoVector parts[] = {{bytes, 1}, {nullptr, 0}, {bytes + 1, 2999}, {bytes + 3000, 2000}};
+    for (uint32_t i = 0; i < kRecords; ++i) {
+      const Verb verb = i % 2 == 0 ? Verb::kWrite : Verb::kPwrite;
+      EXPECT_EQ(serve::write_parts(warp, program.channel(), {verb, fd, parts, 4, 5000, 0}), 5000);
+    }
+  });
+  std::string wanted;
+  for (uint32_t i = 0; i < kWriters * kRecords; ++i) wanted += record;
+  std::string found(wanted.size() + 1, '\0');
+  EXPECT_EQ(move(program, {Verb::kPread, fd, data_of(found), found.size(), 0}, 2),
+            static_cast<int64_t>(wanted.size()));
+  found.resize(wanted.size());
+  EXPECT_TRUE(found == wanted) << "others' parts are between";
+  EXPECT_TRUE(serve::is_one_write(program.channel(), 2, 64 * 1024));
+  EXPECT_FALSE(serve::is_one_write(program.channel(), 2, 64 * 1024 + 1));
+}
+
 TEST_P(KernelChannelTest, more_warps_than_slots_wait_for_their_turn) {
   Program program(path_);
   constexpr uint32_t kWarps = 12;
