@@ -15,10 +15,10 @@ using device_library::may_fill;
 using device_library::may_read;
 using device_library::may_read_all;
 using device_library::may_read_value;
-using device_library::move_parts;
 using request::Verb;
 using serve::KernelCall;
 using serve::KernelChannel;
+using vfs::move_parts;
 
 // --- Calls by their arguments. -------------------------------------------------------------------
 
@@ -155,7 +155,11 @@ __device__ int64_t move(Scope scope, KernelChannel& channel, const serve::MovedR
       in(scope).most(channel, [&](simt::AnyWarp auto warp, uint32_t index, uint32_t count) {
         return serve::move_share(warp, channel, range, index, count);
       });
-  return serve::moved_bytes(range, greatest);
+  const int64_t moved = serve::moved_bytes(range, greatest);
+  if (moved != serve::kByOneWarp) return moved;
+  return in(scope).once(channel, [&](simt::AnyWarp auto warp) -> int64_t {
+    return serve::moved_bytes(range, serve::move_share(warp, channel, range, 0, 1));
+  });
 }
 
 template <typename Scope>
@@ -233,11 +237,24 @@ __device__ int64_t readv(Scope scope, KernelChannel& channel, int fd, const IoVe
   });
 }
 
+/// Writes the parts of a vector by one call.
+template <typename Scope>
+__device__ int64_t write_parts(Scope scope, KernelChannel& channel,
+                               const serve::WrittenParts& write) {
+  return in(scope).once(channel, [&](simt::AnyWarp auto warp) -> int64_t {
+    return serve::write_parts(warp, channel, write);
+  });
+}
+
 template <typename Scope>
 __device__ int64_t pwritev(Scope scope, KernelChannel& channel, int fd, const IoVector* parts,
                            int count, uint64_t offset) {
   const int64_t bytes = check_parts(scope, parts, count, false);
   if (bytes < 0) return bytes;
+  const auto all = static_cast<uint64_t>(bytes);
+  if (serve::is_one_write(channel, count, all)) {
+    return attached::write_parts(scope, channel, {Verb::kPwrite, fd, parts, count, all, offset});
+  }
   return move_parts(parts, count, [&](const IoVector& part, uint64_t done) {
     return attached::pwrite(scope, channel, fd, part.base, part.bytes, offset + done);
   });
@@ -248,6 +265,10 @@ __device__ int64_t writev(Scope scope, KernelChannel& channel, int fd, const IoV
                           int count) {
   const int64_t bytes = check_parts(scope, parts, count, false);
   if (bytes < 0) return bytes;
+  const auto all = static_cast<uint64_t>(bytes);
+  if (serve::is_one_write(channel, count, all)) {
+    return attached::write_parts(scope, channel, {Verb::kWrite, fd, parts, count, all, 0});
+  }
   return move_parts(parts, count, [&](const IoVector& part, uint64_t) {
     return attached::write(scope, channel, fd, part.base, part.bytes);
   });

@@ -33,7 +33,7 @@ template <typename Scope>
 __device__ int64_t read_parts(Scope scope, vfs::Filesystem& fs, int fd, const IoVector* parts,
                               int count, uint64_t offset) {
   const auto caller = in(scope);
-  const int64_t total = move_parts(parts, count, [&](const IoVector& part, uint64_t done) {
+  const int64_t total = vfs::move_parts(parts, count, [&](const IoVector& part, uint64_t done) {
     return caller.pread(fs, fd, part.base, part.bytes, offset + done);
   });
   caller.count(fs, CallKind::kRead, total);

@@ -497,22 +497,6 @@ __device__ bool may_fill_parts(Scope scope, const IoVector* parts, int count) {
       parts, count, [&](const IoVector& part) { return may_fill(scope, part.base, part.bytes); });
 }
 
-/// Calls `move(part, done)` for one part after the other, while each is moved wholly, or for one of
-/// no bytes where there is none. The sum of the answers, or the first one if that is an error.
-template <typename Move>
-__device__ int64_t move_parts(const IoVector* parts, int count, Move move) {
-  if (count == 0) return move(IoVector{nullptr, 0}, uint64_t{0});
-  int64_t total = 0;
-  for (int i = 0; i < count; ++i) {
-    const IoVector part = parts[i];  // of the last one nothing is read when others may have left
-    const int64_t got = move(part, static_cast<uint64_t>(total));
-    if (got < 0) return total > 0 ? total : got;
-    total += got;
-    if (static_cast<uint64_t>(got) < part.bytes) break;
-  }
-  return total;
-}
-
 /// Once for the group, unless its arguments are `reachable`: not all of them.
 template <typename Scope, typename Volume, typename Work>
 __device__ int64_t once_if(bool reachable, Scope scope, Volume& volume, Work work) {

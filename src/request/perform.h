@@ -106,6 +106,18 @@ GOFS_NOINLINE GOFS_HD inline int64_t batch(simt::AnyWarp auto warp, vfs::Filesys
   }
 }
 
+/// A write at an offset. Pieces of a range in any order have no places where writes go to the end.
+GOFS_HD inline int64_t perform_pwrite(simt::AnyWarp auto warp, vfs::Filesystem& fs,
+                                      const Arguments& call) {
+  const Request& request = call.request;
+  if ((request.bits & kPiece) != 0) {
+    const vfs::Descriptor* const descriptor = vfs::find_writable(warp, fs, request.descriptor);
+    if (descriptor != nullptr && (descriptor->flags & kOpenAppend) != 0) return -ESPIPE;
+  }
+  return vfs::pwrite(warp, fs, request.descriptor, call.buffer, request.bytes,
+                     static_cast<uint64_t>(request.offset));
+}
+
 /// Calls that change the volume.
 GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                                       const Arguments& call) {
@@ -114,7 +126,7 @@ GOFS_HD inline int64_t perform_change(simt::AnyWarp auto warp, vfs::Filesystem& 
   const auto offset = static_cast<uint64_t>(request.offset);
   switch (request.verb) {
     case Verb::kPwrite:
-      return vfs::pwrite(warp, fs, request.descriptor, call.buffer, request.bytes, offset);
+      return perform_pwrite(warp, fs, call);
     case Verb::kWrite:
       return vfs::write(warp, fs, request.descriptor, call.buffer, request.bytes);
     case Verb::kSetxattr:

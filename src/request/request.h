@@ -34,6 +34,7 @@ GOFS_HD constexpr TextRule name_rule() { return {kNameRoomBytes, -EINVAL}; }
 /// Bits of a request.
 inline constexpr uint16_t kKeepLink = 1;  // the call is about the symbolic link at the path's end
 inline constexpr uint16_t kMade = 2;      // the caller has made the file that it enters
+inline constexpr uint16_t kPiece = 4;     // a write is one of several of a range, in any order
 
 /// What a call does not take is not looked at. Sizes, offsets and times are as in gofs.cuh.
 struct Request {

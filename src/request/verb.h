@@ -18,7 +18,7 @@ enum class Verb : uint16_t {
   kOpenInode,  // number, flags -> descriptor
   kClose,
   kPread,    // offset -> bytes read
-  kPwrite,   // offset -> bytes written
+  kPwrite,   // offset -> bytes written; of a piece -ESPIPE where the descriptor appends
   kWrite,    // -> bytes written
   kLseek,    // offset, flags (Whence) -> position
   kAdvance,  // offset (how far) -> the position, which moves on from there

@@ -69,6 +69,8 @@ struct KernelCall {
   const char* name = nullptr;
   void* output = nullptr;
   const void* input = nullptr;
+  const IoVector* parts = nullptr;  // or these are read, one after the other
+  int part_count = 0;
 
   GOFS_HD explicit KernelCall(request::Verb verb) { request.verb = verb; }
 };
@@ -277,6 +279,20 @@ GOFS_HD inline bool place_data(simt::AnyWarp auto warp, const KernelChannel& cha
   return true;
 }
 
+/// Copies what a call reads. Collective.
+GOFS_HD inline void copy_input(simt::AnyWarp auto warp, const KernelCall& call, uint8_t* to) {
+  const simt::CopyShare share{warp.thread_rank(), warp.size()};
+  uint64_t left = call.request.bytes;
+  if (call.input != nullptr) simt::copy_from_near(warp, share, to, call.input, left);
+  for (int i = 0; i < call.part_count; ++i) {
+    const IoVector part = call.parts[i];
+    const uint64_t bytes = simt::min(part.bytes, left);  // others may change it
+    simt::copy_from_near(warp, share, to, part.base, bytes);
+    to += bytes;
+    left -= bytes;
+  }
+}
+
 }  // namespace detail
 
 /// Takes a slot and publishes the call there; `later` as take_free_slot() has it.
@@ -310,9 +326,8 @@ GOFS_NOINLINE GOFS_HD inline int begin_call(simt::AnyWarp auto warp, KernelChann
     error = detail::put_text(warp, call.name, request::name_rule(), room, at, request.name);
   }
   const bool is_direct = detail::place_data(warp, channel, place.slot, call);
-  if (error == 0 && call.input != nullptr && !is_direct) {
-    simt::copy_from_near(warp, {warp.thread_rank(), warp.size()},
-                         ring.buffer + request.buffer_offset, call.input, request.bytes);
+  if (error == 0 && !is_direct) {
+    detail::copy_input(warp, call, ring.buffer + request.buffer_offset);
   }
   warp.sync();
   if (leader) {

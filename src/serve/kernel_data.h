@@ -3,7 +3,9 @@
 // Reads and writes of a client's kernels, in pieces: a call takes no more than the part of the
 // ring's buffer that its slot has. The warps of a group share the pieces.
 //
-// A range of several pieces is several calls, between which others may read and write.
+// A range of several pieces is several calls, between which others may read and write. The warps of
+// a group make theirs in any order. Where a descriptor appends that order is the file's, so the
+// server refuses such a piece, and one warp writes the range.
 #pragma once
 
 #include "serve/kernel_channel.h"
@@ -17,6 +19,16 @@ struct MovedRange {
   uint8_t* buffer;  // what is only written from is not changed
   uint64_t bytes;
   uint64_t offset;
+};
+
+/// What is written to it, from the parts of a vector.
+struct WrittenParts {
+  request::Verb verb;  // kPwrite or kWrite
+  int fd;
+  const IoVector* parts;
+  int count;
+  uint64_t bytes;   // of all
+  uint64_t offset;  // of kPwrite
 };
 
 namespace detail {
@@ -39,17 +51,24 @@ GOFS_HD inline uint64_t piece_bytes(const KernelChannel& channel, uint64_t bytes
 
 }  // namespace detail
 
+/// What moved_bytes() answers for a range that several warps may not share; nothing is moved. Then
+/// one warp alone is to move it.
+inline constexpr int64_t kByOneWarp = -ESPIPE;
+
 /// Moves the share of warp `index` of `count`. What is to be given to moved_bytes(), the greatest
 /// of all warps' answers. Collective, uniform.
 GOFS_HD inline int64_t move_share(simt::AnyWarp auto warp, KernelChannel& channel,
                                   const MovedRange& range, uint32_t index, uint32_t count) {
   const uint64_t piece = detail::piece_bytes(channel, range.bytes, count);
+  const bool in_any_order =
+      range.verb == request::Verb::kPwrite && count > 1 && range.bytes > piece;
   // The first one asks also where there is nothing to move: the descriptor may be wrong.
   for (uint64_t at = index * piece; at < range.bytes || at == 0; at += count * piece) {
     KernelCall call(range.verb);
     call.request.descriptor = range.fd;
     call.request.bytes = simt::min(piece, range.bytes - at);
     call.request.offset = static_cast<int64_t>(range.offset + at);
+    if (in_any_order) call.request.bits = request::kPiece;
     if (range.verb == request::Verb::kPread) {
       call.output = range.buffer + at;
     } else {
@@ -63,7 +82,7 @@ GOFS_HD inline int64_t move_share(simt::AnyWarp auto warp, KernelChannel& channe
   return 0;
 }
 
-/// Bytes that were moved, or a negative errno: as pread(2) and pwrite(2) have it.
+/// Bytes that were moved, or a negative errno: as pread(2) and pwrite(2) have it; or kByOneWarp.
 GOFS_HD inline int64_t moved_bytes(const MovedRange& range, int64_t greatest) {
   if (greatest <= 0) return greatest < 0 ? greatest : static_cast<int64_t>(range.bytes);
   const auto first = static_cast<uint64_t>(INT64_MAX - greatest);
@@ -89,6 +108,24 @@ GOFS_HD inline int64_t write_on(simt::AnyWarp auto warp, KernelChannel& channel,
     if (static_cast<uint64_t>(got) < wanted) break;
   } while (done < bytes);
   return static_cast<int64_t>(done);
+}
+
+/// Whether the parts of a vector, of `bytes` in all, are written by one call: write_parts(). Others
+/// are written by calls of their own.
+GOFS_HD inline bool is_one_write(const KernelChannel& channel, int count, uint64_t bytes) {
+  return count > 1 && bytes <= channel.part_bytes;
+}
+
+/// writev(2), or, by kPwrite, pwritev(2). Collective, uniform.
+GOFS_HD inline int64_t write_parts(simt::AnyWarp auto warp, KernelChannel& channel,
+                                   const WrittenParts& write) {
+  KernelCall call(write.verb);
+  call.request.descriptor = write.fd;
+  call.request.bytes = write.bytes;
+  call.request.offset = static_cast<int64_t>(write.offset);
+  call.parts = write.parts;
+  call.part_count = write.count;
+  return ask(warp, channel, call);
 }
 
 }  // namespace gofs::serve

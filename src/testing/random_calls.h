@@ -4,14 +4,14 @@
 // directory of its own and now and then in one that they share. What a warp does follows from its
 // seed alone, and what each call has answered is noted, so that the host can do the same on a model
 // afterwards (tests/judges/random_calls_judge.hpp).
+//
+// A `Volume` performs the calls, as MountedVolume (random_calls_mounted.h) does: each by a warp and
+// by its name in gofs.cuh. What stat() fills in all lanes see.
 #pragma once
 
-#include "vfs/fsync.h"
-#include "vfs/metadata.h"
-#include "vfs/open.h"
-#include "vfs/rename.h"
-#include "vfs/set_xattr.h"
-#include "vfs/write.h"
+#include "format/node.h"
+#include "gofs/types.h"
+#include "simt/warp.h"
 
 namespace gofs::testing {
 
@@ -140,13 +140,13 @@ GOFS_HD inline void put_random_xattr(char* name, uint32_t value) {
 
 /// What a warp needs for itself, in memory that the device reaches.
 struct RandomScratch {
+  Stat stat;
   char path[kRandomPathBytes];
   char other[kRandomPathBytes];
   uint8_t bytes[kRandomBytesMost];
 };
 
 struct RandomCallsParams {
-  vfs::Filesystem* fs;
   uint64_t seed;
   uint32_t calls;          // of each warp
   int64_t* answers;        // of all calls of warp 0, of warp 1, ...
@@ -156,49 +156,51 @@ struct RandomCallsParams {
 namespace detail {
 
 /// Opens a file, calls `work(fd)` and closes it. Collective, uniform.
-template <typename Work>
-GOFS_HD int64_t with_file(simt::AnyWarp auto warp, vfs::Filesystem& fs, const char* path,
+template <typename Volume, typename Work>
+GOFS_HD int64_t with_file(simt::AnyWarp auto warp, const Volume& volume, const char* path,
                           uint32_t flags, Work work) {
-  const int fd = vfs::open(warp, fs, path, flags, 0644);
+  const int fd = volume.open(warp, path, flags, 0644);
   if (fd < 0) return fd;
   const int64_t answer = work(fd);
-  const int closed = vfs::close(warp, fs, fd);
+  const int closed = volume.close(warp, fd);
   return closed < 0 ? closed : answer;
 }
 
-GOFS_HD inline int64_t perform_data(simt::AnyWarp auto warp, vfs::Filesystem& fs,
-                                    const RandomCall& call, RandomScratch& scratch) {
+template <typename Volume>
+GOFS_HD int64_t perform_data(simt::AnyWarp auto warp, const Volume& volume, const RandomCall& call,
+                             RandomScratch& scratch) {
   switch (call.kind) {
     case RandomKind::kWrite:
       for (uint32_t i = warp.thread_rank(); i < call.bytes; i += warp.size()) {
         scratch.bytes[i] = random_byte(call.value, i);
       }
       warp.sync();
-      return with_file(warp, fs, scratch.path, vfs::kOpenWriteOnly | vfs::kOpenCreate, [&](int fd) {
-        return vfs::pwrite(warp, fs, fd, scratch.bytes, call.bytes, call.offset);
+      return with_file(warp, volume, scratch.path, kOpenWriteOnly | kOpenCreate, [&](int fd) {
+        return volume.pwrite(warp, fd, scratch.bytes, call.bytes, call.offset);
       });
     case RandomKind::kRead:
-      return with_file(warp, fs, scratch.path, vfs::kOpenReadOnly, [&](int fd) -> int64_t {
-        const int64_t got = vfs::pread(warp, fs, fd, scratch.bytes, call.bytes, call.offset);
+      return with_file(warp, volume, scratch.path, kOpenReadOnly, [&](int fd) -> int64_t {
+        const int64_t got = volume.pread(warp, fd, scratch.bytes, call.bytes, call.offset);
         return got < 0 ? got : random_sum(scratch.bytes, static_cast<uint64_t>(got));
       });
     case RandomKind::kFsync:
-      return with_file(warp, fs, scratch.path, vfs::kOpenReadOnly,
-                       [&](int fd) -> int64_t { return vfs::fsync(warp, fs, fd); });
+      return with_file(warp, volume, scratch.path, kOpenReadOnly,
+                       [&](int fd) -> int64_t { return volume.fsync(warp, fd); });
     default:
-      return vfs::truncate(warp, fs, scratch.path, call.offset);
+      return volume.truncate(warp, scratch.path, call.offset);
   }
 }
 
-GOFS_HD inline int64_t perform_attributes(simt::AnyWarp auto warp, vfs::Filesystem& fs,
-                                          const RandomCall& call, RandomScratch& scratch) {
+template <typename Volume>
+GOFS_HD int64_t perform_attributes(simt::AnyWarp auto warp, const Volume& volume,
+                                   const RandomCall& call, RandomScratch& scratch) {
   if (call.kind == RandomKind::kChmod) {
-    return vfs::chmod(warp, fs, scratch.path, call.value & 07777);
+    return volume.chmod(warp, scratch.path, call.value & 07777);
   }
   if (call.kind == RandomKind::kStat) {
-    vfs::Stat stat{};
-    const int error = vfs::stat(warp, fs, scratch.path, vfs::LastLink::kKeep, stat);
+    const int error = volume.lstat(warp, scratch.path, scratch.stat);
     if (error < 0) return error;
+    const Stat& stat = scratch.stat;
     const bool regular = (stat.mode & format::kModeTypeMask) == format::kModeRegular;
     return regular ? static_cast<int64_t>(stat.size_bytes) : int64_t{stat.mode};
   }
@@ -209,38 +211,40 @@ GOFS_HD inline int64_t perform_attributes(simt::AnyWarp auto warp, vfs::Filesyst
   }
   warp.sync();
   if (call.kind == RandomKind::kRemovexattr) {
-    return vfs::removexattr(warp, fs, scratch.path, vfs::LastLink::kKeep, name);
+    return volume.lremovexattr(warp, scratch.path, name);
   }
-  return vfs::setxattr(warp, fs, scratch.path, vfs::LastLink::kKeep, name, scratch.bytes,
-                       call.bytes % kRandomValueBytes, call.value % 3);
+  return volume.lsetxattr(warp, scratch.path, name, scratch.bytes, call.bytes % kRandomValueBytes,
+                          call.value % 3);
 }
 
-GOFS_HD inline int64_t perform_names(simt::AnyWarp auto warp, vfs::Filesystem& fs,
-                                     const RandomCall& call, const RandomScratch& scratch) {
+template <typename Volume>
+GOFS_HD int64_t perform_names(simt::AnyWarp auto warp, const Volume& volume, const RandomCall& call,
+                              const RandomScratch& scratch) {
   switch (call.kind) {
     case RandomKind::kMkdir:
-      return vfs::mkdir(warp, fs, scratch.path, 0755);
+      return volume.mkdir(warp, scratch.path, 0755);
     case RandomKind::kRmdir:
-      return vfs::rmdir(warp, fs, scratch.path);
+      return volume.rmdir(warp, scratch.path);
     case RandomKind::kUnlink:
-      return vfs::unlink(warp, fs, scratch.path);
+      return volume.unlink(warp, scratch.path);
     case RandomKind::kRename:
-      return vfs::rename(warp, fs, scratch.path, scratch.other, call.value % 3);
+      return volume.rename(warp, scratch.path, scratch.other, call.value % 3);
     case RandomKind::kLink:
-      return vfs::link(warp, fs, scratch.path, scratch.other);
+      return volume.link(warp, scratch.path, scratch.other);
     case RandomKind::kSymlink:
-      return vfs::symlink(warp, fs, scratch.other, scratch.path);
+      return volume.symlink(warp, scratch.other, scratch.path);
     case RandomKind::kShared:
-      return vfs::mknod(warp, fs, scratch.path, format::kModeRegular | 0600, {});
+      return volume.mknod(warp, scratch.path, format::kModeRegular | 0600);
     default:
-      return vfs::sync(warp, fs);
+      return volume.sync(warp);
   }
 }
 
 /// Collective, uniform.
-GOFS_NOINLINE GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, vfs::Filesystem& fs,
-                                             uint32_t warp_index, const RandomCall& call,
-                                             RandomScratch& scratch) {
+template <typename Volume>
+GOFS_NOINLINE GOFS_HD int64_t perform(simt::AnyWarp auto warp, const Volume& volume,
+                                      uint32_t warp_index, const RandomCall& call,
+                                      RandomScratch& scratch) {
   warp.sync();
   if (warp.thread_rank() == 0) {
     put_random_path(scratch.path, warp_index, call.name);
@@ -255,32 +259,33 @@ GOFS_NOINLINE GOFS_HD inline int64_t perform(simt::AnyWarp auto warp, vfs::Files
     case RandomKind::kRead:
     case RandomKind::kTruncate:
     case RandomKind::kFsync:
-      return perform_data(warp, fs, call, scratch);
+      return perform_data(warp, volume, call, scratch);
     case RandomKind::kChmod:
     case RandomKind::kStat:
     case RandomKind::kSetxattr:
     case RandomKind::kRemovexattr:
-      return perform_attributes(warp, fs, call, scratch);
+      return perform_attributes(warp, volume, call, scratch);
     default:
-      return perform_names(warp, fs, call, scratch);
+      return perform_names(warp, volume, call, scratch);
   }
 }
 
 }  // namespace detail
 
 /// What a kernel calls with each of its warps. "/shared" is there.
-GOFS_HD inline void random_calls_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
-                                      RandomCallsParams& params) {
+template <typename Volume>
+GOFS_HD void random_calls_body(simt::AnyWarp auto warp, uint32_t warp_index,
+                               const RandomCallsParams& params, const Volume& volume) {
   RandomScratch& scratch = params.scratch[warp_index];
   int64_t* const answers = params.answers + uint64_t{warp_index} * params.calls;
   if (warp.thread_rank() == 0) put_random_path(scratch.path, warp_index, 0);
   warp.sync();
-  const int home = vfs::mkdir(warp, *params.fs, scratch.path, 0777);
+  const int home = volume.mkdir(warp, scratch.path, 0777);
   RandomCalls calls(params.seed, warp_index);
   for (uint32_t i = 0; i < params.calls; ++i) {
     const RandomCall call = calls.next();
     const int64_t answer =
-        home < 0 ? home : detail::perform(warp, *params.fs, warp_index, call, scratch);
+        home < 0 ? home : detail::perform(warp, volume, warp_index, call, scratch);
     if (warp.thread_rank() == 0) answers[i] = answer;
   }
 }

@@ -19,12 +19,15 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "../daemon/daemon_for_test.hpp"
+#include "../judges/random_calls_judge.hpp"
 #include "gofs/gofs.cuh"
+#include "random_calls_public.cuh"
 
 #define CHECK_CUDA(call) ASSERT_EQ(call, cudaSuccess) << cudaGetErrorString(cudaGetLastError())
 
@@ -789,6 +792,72 @@ TEST_F(AttachedKernels, that_fill_the_gpu_and_wait_are_served_from_turn_to_turn)
   EXPECT_GT(came, 0u);
   CHECK_CUDA(cudaEventDestroy(done));
   CHECK_CUDA(cudaFree(failed));
+}
+
+constexpr uint32_t kRecordBytes = 64 * 1024;
+constexpr uint32_t kRecordsOfBlock = 10;
+
+/// Each block appends records, of one letter each, by turns from one buffer and from parts.
+__global__ void append_kernel(VolumeHandle vol, int fd, char* records, int64_t* wrong) {
+  char* const record = records + blockIdx.x * kRecordBytes;
+  for (uint32_t i = threadIdx.x; i < kRecordBytes; i += blockDim.x) record[i] = 'a' + blockIdx.x;
+  __shared__ gofs::IoVector parts[3];
+  if (threadIdx.x == 0) {
+    parts[0] = {record, 1};
+    parts[1] = {record + 1, 4999};
+    parts[2] = {record + 5000, kRecordBytes - 5000};
+  }
+  __syncthreads();
+  for (uint32_t i = 0; i < kRecordsOfBlock; ++i) {
+    const auto block = gofs::this_block();
+    const int64_t wrote = i % 2 == 0 ? gofs::pwrite(block, vol, fd, record, kRecordBytes, 0)
+                                     : gofs::pwritev(block, vol, fd, parts, 3, 0);
+    if (wrote != kRecordBytes && threadIdx.x == 0) wrong[blockIdx.x] = wrote;
+  }
+}
+
+TEST_F(AttachedKernels, append_records_as_a_whole) {
+  constexpr uint32_t kBlocks = 6;
+  const int fd = volume_->open("/records", O_RDWR | O_CREAT | O_APPEND, 0600).value();
+  char* records = nullptr;
+  CHECK_CUDA(cudaMalloc(&records, kBlocks * kRecordBytes));
+  Pinned<int64_t> wrong(kBlocks);
+  append_kernel<<<kBlocks, 128>>>(handle_, fd, records, wrong.get());
+  CHECK_CUDA(cudaDeviceSynchronize());
+  CHECK_CUDA(cudaFree(records));
+  for (uint32_t block = 0; block < kBlocks; ++block) EXPECT_EQ(wrong[block], 0);
+  std::string log(kBlocks * kRecordsOfBlock * kRecordBytes, '\0');
+  ASSERT_EQ(volume_->pread(fd, log.data(), log.size(), 0).value(), log.size());
+  for (size_t at = 0; at < log.size(); at += kRecordBytes) {
+    EXPECT_TRUE(log.compare(at, kRecordBytes, std::string(kRecordBytes, log[at])) == 0) << at;
+  }
+}
+
+__global__ void random_calls_kernel(gofs::testing::RandomCallsParams params, VolumeHandle vol) {
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  gofs::testing::random_calls_body(gofs::simt::Warp::full(), thread / 32, params,
+                                   gofs_gpu_test::PublicVolume{vol});
+}
+
+TEST_F(AttachedKernels, do_what_their_models_do) {
+  if (geteuid() != 0) GTEST_SKIP() << "SKIPPED: the models are of user 0";
+  constexpr uint32_t kBlocks = 16;
+  constexpr uint32_t kWarpsOfBlock = 4;
+  constexpr uint32_t kWarps = kBlocks * kWarpsOfBlock;
+  const char* const seed = std::getenv("GOFS_SEED");
+  gofs::testing::RandomCallsParams run{};
+  run.seed = seed != nullptr ? std::strtoull(seed, nullptr, 0) : std::random_device()();
+  run.calls = 300;
+  SCOPED_TRACE("GOFS_SEED=" + std::to_string(run.seed));
+  const Pinned<int64_t> answers(size_t{kWarps} * run.calls);
+  run.answers = answers.get();
+  CHECK_CUDA(cudaMalloc(&run.scratch, kWarps * sizeof(gofs::testing::RandomScratch)));
+  ASSERT_TRUE(volume_->mkdir("/shared", 0777));
+  random_calls_kernel<<<kBlocks, kWarpsOfBlock * 32>>>(run, handle_);
+  CHECK_CUDA(cudaGetLastError());
+  CHECK_CUDA(cudaDeviceSynchronize());
+  CHECK_CUDA(cudaFree(run.scratch));
+  EXPECT_EQ(gofs::judges::judge_random_calls(run, kWarps, *volume_), "");
 }
 
 /// The tests, by a process that uses the GPU from here on.

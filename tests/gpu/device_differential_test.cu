@@ -11,13 +11,15 @@
 
 #include "../judges/random_calls_judge.hpp"
 #include "fresh_volume.h"
+#include "testing/random_calls_mounted.h"
 
 namespace {
 
-__global__ void random_calls_kernel(gofs::testing::RandomCallsParams params) {
+__global__ void random_calls_kernel(gofs::testing::RandomCallsParams params,
+                                    gofs::VolumeHandle vol) {
   const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
-  gofs::testing::random_calls_body(gofs::simt::Warp::full(), thread / 32,
-                                   gridDim.x * blockDim.x / 32, params);
+  gofs::testing::random_calls_body(gofs::simt::Warp::full(), thread / 32, params,
+                                   gofs::testing::MountedVolume{*vol});
 }
 
 TEST(DeviceDifferential, warps_do_what_their_models_do) {
@@ -40,8 +42,7 @@ TEST(DeviceDifferential, warps_do_what_their_models_do) {
     auto volume = gofs::Volume::mount(image.spec(), {.backend = "cuda", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     ASSERT_TRUE(volume->mkdir("/shared", 0777));
-    run.fs = &*volume->device();
-    random_calls_kernel<<<blocks, kWarpsOfBlock * 32>>>(run);
+    random_calls_kernel<<<blocks, kWarpsOfBlock * 32>>>(run, volume->device());
     CHECK_CUDA(cudaGetLastError());
     CHECK_CUDA(cudaDeviceSynchronize());
     CHECK_CUDA(cudaMemcpy(answers.data(), run.answers, answer_bytes, cudaMemcpyDeviceToHost));

@@ -49,6 +49,7 @@ Variation some_variation(uint64_t seed) {
   constexpr uint32_t kDisks[] = {1, 1, 1, 1, 1, 1, 2, 3, 5, 8};
   constexpr uint64_t kChunks[] = {4096, 4096, 8192, 65536, 1 << 20};
   constexpr int64_t kGranularities[] = {1, 1, 1'000'000, 1'000'000'000};
+  constexpr uint64_t kParts[] = {2 << 20, 128 << 10, 64 << 10};
   std::mt19937_64 random(seed * 7919 + 1);
   const auto one_of = [&](const auto& choices) { return choices[random() % std::size(choices)]; };
   Variation one;
@@ -62,6 +63,7 @@ Variation some_variation(uint64_t seed) {
   one.time_granularity_ns = one_of(kGranularities);
   one.striping.disks = one_of(kDisks);
   one.striping.chunk_bytes = one_of(kChunks);
+  one.kernel_part_bytes = one_of(kParts);
   return one;
 }
 
@@ -112,6 +114,8 @@ class Volume {
     SessionOptions mounting;
     mounting.writable = writable;
     mounting.served = variation_.served;
+    mounting.kernel_part_bytes = variation_.kernel_part_bytes;
+    mounting.one_user = !variation_.strangers;
     mounting.width = variation_.width;
     mounting.cache_pages = variation_.cache_pages;
     mounting.lba_shift = variation_.lba_shift;
@@ -189,7 +193,8 @@ std::string Variation::words() const {
       threads, width, cache_pages, queue_depth, time_granularity_ns, 1u << lba_shift,
       volume_bytes >> 20, mkfs_options.empty() ? "" : " --mkfs='" + mkfs_options + "'",
       striping.options(),
-      (served ? " --served" : "") + std::string(strangers ? "" : " --one-user"));
+      (served ? fmt::format(" --served --kernel-part {}", kernel_part_bytes) : "") +
+          (strangers ? "" : " --one-user"));
 }
 
 DifferentialResult run_differential(const DifferentialOptions& options) {
@@ -198,7 +203,12 @@ DifferentialResult run_differential(const DifferentialOptions& options) {
       uint64_t{options.check_every} * options.checks_per_mount * options.mounts_per_volume;
   // Each volume's seed is the one that begins with it.
   for (uint64_t seed = options.seed; result.operations < options.operations; ++seed) {
-    const Variation variation = options.vary ? some_variation(seed) : options.variation;
+    Variation variation = options.variation;
+    if (options.vary) {
+      variation = some_variation(seed);
+      variation.served = options.variation.served;
+      variation.strangers = options.variation.strangers;
+    }
     const uint64_t left = (options.operations - result.operations - 1) / variation.threads + 1;
     Volume volume(options, variation, seed);
     try {

@@ -25,7 +25,8 @@ struct Variation {
   uint32_t lba_shift = 9;
   uint32_t queue_depth = 64;
   int64_t time_granularity_ns = 1;
-  bool served = false;    // calls go through channels
+  bool served = false;                             // calls go through channels
+  uint64_t kernel_part_bytes = uint64_t{2} << 20;  // if so: as SessionOptions has it
   bool strangers = true;  // calls by several users, at once where there are several threads
 
   std::string words() const;

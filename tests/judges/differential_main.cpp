@@ -41,6 +41,10 @@ int main(int argc, char** argv) {
   app.add_option("--mkfs", variation.mkfs_options, "options of mkfs.f2fs");
   gofs::judges::add_striping_options(app, variation.striping);
   app.add_flag("--served", variation.served, "calls go through channels, as a server's clients'");
+  app.add_option("--kernel-part", variation.kernel_part_bytes,
+                 "if so: what a call of kernels takes at most, bytes")
+      ->capture_default_str()
+      ->check(CLI::IsMember({64 << 10, 128 << 10, 2 << 20}));
   app.add_flag("--one-user", one_user, "all calls by user 0");
   app.add_flag("--vary", options.vary, "all of these by the seed of each volume");
   app.add_flag("--model", judges_model, "compare the model with a tmpfs of Linux; as user 0");

@@ -11,6 +11,7 @@
 #include "host/image/fsck_for_test.h"
 #include "random_calls_judge.hpp"
 #include "simt/workers.h"
+#include "testing/random_calls_mounted.h"
 
 namespace gofs::judges {
 namespace {
@@ -35,9 +36,9 @@ TEST(RandomCallsTest, many_warps_do_what_their_models_do) {
     auto volume = Volume::mount(file.path(), {.backend = "cpu", .read_only = false});
     ASSERT_TRUE(volume) << volume.error().message;
     ASSERT_TRUE(volume->mkdir("/shared", 0777));
-    run.fs = &*volume->device();
+    const testing::MountedVolume mounted{*volume->device()};
     simt::run_workers(kWarps, [&](const simt::Warp& warp, uint32_t index) {
-      testing::random_calls_body(warp, index, kWarps, run);
+      testing::random_calls_body(warp, index, run, mounted);
     });
     EXPECT_EQ(judge_random_calls(run, kWarps, *volume), "");
     const auto unmounted = volume->unmount();

@@ -11,26 +11,42 @@
 #include "host/cpu_backend.h"
 #include "host/serve/channel_client.h"
 #include "host/serve/channel_server.h"
+#include "host/serve/kernel_end.h"
 
 namespace gofs::judges {
 
 namespace {
 
-/// Larger than any call of a judge, none of which expects to be cut.
-host::ChannelServerOptions options() {
+/// Parts are larger than any call of a judge, none of which expects to be cut; but for those of
+/// kernels, if so wanted.
+host::ChannelServerOptions options(uint64_t kernel_part_bytes) {
   host::ChannelServerOptions options;
   options.threads = 2;
   options.channels_max = 512;
   options.depth = 16;
   options.part_bytes = uint64_t{8} << 20;
+  options.kernel_depth = 256;  // no judge has so much under way that none is left for later
+  options.kernel_part_bytes = kernel_part_bytes;
   return options;
 }
 
 }  // namespace
 
 struct ServedCalls::Parts {
-  explicit Parts(vfs::Filesystem& fs)
-      : backend(host::make_cpu_backend(1)), server(served(fs), options()) {}
+  Parts(vfs::Filesystem& fs, const Options& wanted)
+      : shares_descriptors(!wanted.one_user),
+        backend(host::make_cpu_backend(1)),
+        server(served(fs), options(wanted.kernel_part_bytes)) {}
+
+  /// A user's channels.
+  struct Client {
+    explicit Client(host::ChannelServer::Opened opened)
+        : number(opened.number), host(std::move(opened.ends)) {}
+
+    const uint32_t number;
+    host::ChannelClient host;
+    std::unique_ptr<host::KernelEnd> kernels;
+  };
 
   host::ServedFilesystem served(vfs::Filesystem& fs) {
     const auto run = [this](const kernels::Body& body, const kernels::Grid& grid, void* params) {
@@ -42,27 +58,52 @@ struct ServedCalls::Parts {
     return {"the session", &fs, backend.get(), run, begin};
   }
 
-  host::ChannelClient& channel_of(const vfs::Credentials& who) {
+  /// By the holder of the mutex.
+  Client& client_of(const vfs::Credentials& who) {
     std::vector<uint32_t> key = {who.uid, who.gid};
     key.insert(key.end(), who.groups, who.groups + who.group_count);
-    const std::lock_guard lock(mutex);
-    auto& channel = channels[key];
-    if (channel == nullptr) {
-      auto opened = server.open({who, 0, true});
+    auto& client = clients[key];
+    if (client == nullptr) {
+      auto opened = server.open({who, 0, shares_descriptors});
       if (!opened) throw std::runtime_error(opened.error().message);
-      channel = std::make_unique<host::ChannelClient>(std::move(opened->ends));
+      client = std::make_unique<Client>(std::move(*opened));
     }
-    return *channel;
+    return *client;
   }
 
+  host::ChannelClient& channel_of(const vfs::Credentials& who) {
+    const std::lock_guard lock(mutex);
+    return client_of(who).host;
+  }
+
+  serve::KernelChannel& channel_of_kernels(const vfs::Credentials& who) {
+    const std::lock_guard lock(mutex);
+    Client& client = client_of(who);
+    if (client.kernels == nullptr) {
+      auto opened = server.open_for_kernels(client.number);
+      if (!opened) throw std::runtime_error(opened.error().message);
+      host::KernelEnds ends{{opened->of_gpu, opened->bytes}, std::move(opened->memory)};
+      client.kernels = std::make_unique<host::KernelEnd>(host::make_cpu_backend(1), std::move(ends),
+                                                         in_this_process, 0);
+    }
+    return *serve::channel_of(client.kernels->handle());
+  }
+
+  const bool shares_descriptors;
   const std::unique_ptr<kernels::Backend> backend;
   host::ChannelServer server;
+  const ssd::Descriptor in_this_process;  // no connection, which would tell that the server ends
   std::mutex mutex;
-  std::map<std::vector<uint32_t>, std::unique_ptr<host::ChannelClient>> channels;
+  std::map<std::vector<uint32_t>, std::unique_ptr<Client>> clients;
 };
 
-ServedCalls::ServedCalls(vfs::Filesystem& fs) : parts_(std::make_unique<Parts>(fs)) {}
+ServedCalls::ServedCalls(vfs::Filesystem& fs, const Options& options)
+    : parts_(std::make_unique<Parts>(fs, options)) {}
 ServedCalls::~ServedCalls() = default;
+
+serve::KernelChannel& ServedCalls::channel_of_kernels(const vfs::Credentials& who) {
+  return parts_->channel_of_kernels(who);
+}
 
 int64_t ServedCalls::perform(const vfs::Credentials& who, const request::Arguments& call) {
   const request::Request& record = call.request;

@@ -9,21 +9,20 @@
 
 #include "f2fs/writer_layout.h"
 #include "host/messages.h"
-#include "kernels/batch.h"
 #include "kernels/call.h"
 #include "kernels/clean.h"
 #include "kernels/mount.h"
+#include "mounted_kernels.h"
 #include "nvme/array.h"
 #include "nvme/layout.h"
 #include "recording_engine.h"
 #include "served_calls.h"
+#include "served_kernels.h"
 #include "simt/host_memory.h"
 #include "ssd/hosted/faulty_engine_for_test.h"
 #include "ssd/hosted/hosted_controller.h"
 #include "ssd/virtual_ssd.h"
-#include "testing/teams.hpp"
 #include "vfs/layout.h"
-#include "vfs/write_lanes.h"
 
 namespace gofs::judges {
 
@@ -32,14 +31,10 @@ namespace {
 /// Of the log: most commands write a block or more.
 constexpr uint64_t kBytesPerCommand = 2048;
 
-/// The lanes of one warp, on the caller's thread.
+/// By one warp, on the caller's thread.
 template <typename Work>
 void run_warp(uint32_t width, const Work& work) {
-  if (width == 1) {
-    work(simt::Warp());
-  } else {
-    testing::run_teams(1, width, [&](const simt::Warp& warp, uint32_t) { work(warp); });
-  }
+  launch(1, width, [&](const simt::Warp& warp, uint32_t) { work(warp); });
 }
 
 /// `first`: the SSD that keeps the log for all, or nothing if this is to be it.
@@ -168,6 +163,7 @@ Session::Session(Disks& disks, const SessionOptions& options)
     : options_(options), parts_(std::make_unique<Parts>(disks, options)) {
   become({});
   vfs::Filesystem& fs = parts_->fs();
+  kernels_ = std::make_unique<MountedKernels>(fs, options.width);
   kernels::MountParams mounting{};
   mounting.fs = &fs;
   run_warp(options.width,
@@ -177,7 +173,10 @@ Session::Session(Disks& disks, const SessionOptions& options)
   if (mounting.device.step != nvme::BringUpStep::kDone) mount_error_ = -EIO;
   if (mount_error_ != 0) return;
   if (options.writable && !begin_writing()) return;
-  if (options.served) served_ = std::make_unique<ServedCalls>(fs);
+  if (!options.served) return;
+  served_ = std::make_unique<ServedCalls>(
+      fs, ServedCalls::Options{options.kernel_part_bytes, options.one_user});
+  kernels_ = std::make_unique<ServedKernels>(*served_, options.width);
 }
 
 bool Session::begin_writing() {
@@ -207,6 +206,7 @@ Session::~Session() { (void)unmount(); }
 int Session::unmount() {
   if (!up_) return 0;
   up_ = false;
+  kernels_.reset();
   served_.reset();
   kernels::UnmountParams leaving{};
   leaving.fs = &parts_->fs();
@@ -215,13 +215,6 @@ int Session::unmount() {
   return leaving.written != 0 ? leaving.written : leaving.result;
 }
 
-namespace {
-
-/// For whom a thread makes calls.
-thread_local vfs::Caller caller_of_thread{};
-
-}  // namespace
-
 /// Descriptors are the mount's, whoever has opened them: calls of several users share them.
 void Session::become(const Who& who) {
   vfs::Caller caller{{}, vfs::kMountClient};
@@ -229,13 +222,7 @@ void Session::become(const Who& who) {
   credentials.uid = who.uid;
   credentials.gid = who.gid;
   for (const uint32_t group : who.groups) credentials.groups[credentials.group_count++] = group;
-  caller_of_thread = caller;
-}
-
-const vfs::Caller* Session::caller() {
-  const vfs::Credentials& who = caller_of_thread.credentials;
-  const bool is_root = who.uid == 0 && who.gid == 0 && who.group_count == 0;
-  return is_root ? nullptr : &caller_of_thread;
+  caller_of_thread() = caller;
 }
 
 std::string Session::damage() const {
@@ -282,26 +269,16 @@ void give(request::Arguments& call, std::string_view bytes) {
 
 }  // namespace
 
-/// `work(warp)`, which works for whom the thread does.
-template <typename Work>
-void Session::run_for_caller(const Work& work) {
-  const vfs::Caller* const caller = Session::caller();
-  run_warp(options_.width, [&](const simt::Warp& warp) {
-    if (caller == nullptr) {
-      work(warp);
-    } else {
-      work(vfs::CallerWarp(warp, *caller));
-    }
-  });
-}
-
 /// By the body that serves host programs, or by a server.
 int64_t Session::perform(const request::Arguments& call) {
-  if (served_ != nullptr) return served_->perform(caller_of_thread.credentials, call);
+  const vfs::Caller& caller = caller_of_thread();
+  if (served_ != nullptr) return served_->perform(caller.credentials, call);
   kernels::CallParams params{};
   params.fs = &parts_->fs();
   params.call = call;
-  run_for_caller([&](const auto& warp) { kernels::call_body(warp, 0, 1, params); });
+  launch(1, options_.width, [&](const simt::Warp& warp, uint32_t) {
+    for_caller(warp, caller, [&](const auto& mine) { kernels::call_body(mine, 0, 1, params); });
+  });
   return params.answer;
 }
 
@@ -338,42 +315,11 @@ int64_t Session::read(int fd, void* buffer, uint64_t bytes) {
   return offset < 0 ? offset : pread(fd, buffer, bytes, static_cast<uint64_t>(offset));
 }
 
-/// A call that host programs have no way to.
-template <typename Call>
-int64_t Session::on_warp(const Call& call) {
-  int64_t result = 0;
-  run_for_caller([&](const auto& warp) {
-    const int64_t mine = call(warp);
-    if (warp.thread_rank() == 0) result = mine;
-  });
-  return result;
-}
-
-namespace {
-
-std::vector<vfs::IoVector> vectors(const Calls::Buffers& parts) {
-  std::vector<vfs::IoVector> made;
-  for (const std::string_view part : parts) {
-    made.push_back({const_cast<char*>(part.data()), part.size()});
-  }
-  return made;
-}
-
-}  // namespace
-
 int64_t Session::pwritev(int fd, const Buffers& parts, uint64_t offset) {
-  const std::vector<vfs::IoVector> all = vectors(parts);
-  return on_warp([&](const auto& warp) {
-    return vfs::pwritev(warp, parts_->fs(), fd, all.data(), static_cast<int>(all.size()), offset);
-  });
+  return kernels_->pwritev(fd, parts, offset);
 }
 
-int64_t Session::writev(int fd, const Buffers& parts) {
-  const std::vector<vfs::IoVector> all = vectors(parts);
-  return on_warp([&](const auto& warp) {
-    return vfs::writev(warp, parts_->fs(), fd, all.data(), static_cast<int>(all.size()));
-  });
-}
+int64_t Session::writev(int fd, const Buffers& parts) { return kernels_->writev(fd, parts); }
 
 int64_t Session::write(int fd, std::string_view bytes) {
   request::Arguments call = about(request::Verb::kWrite, fd);
@@ -381,57 +327,46 @@ int64_t Session::write(int fd, std::string_view bytes) {
   return perform(call);
 }
 
-/// `call(warp, request)` of each request; a lane without one has one of nothing.
-template <typename Call>
-void Session::on_lanes(std::vector<LaneRequest>& requests, const Call& call) {
-  for (size_t first = 0; first < requests.size(); first += options_.width) {
-    run_for_caller([&](const auto& warp) {
-      const size_t number = first + warp.thread_rank();
-      LaneRequest nothing;
-      LaneRequest& mine = number < requests.size() ? requests[number] : nothing;
-      mine.result = call(warp, mine);
-    });
-  }
+void Session::pwrite_lanes(int fd, LaneRequests& requests) { kernels_->pwrite_lanes(fd, requests); }
+
+void Session::pread_lanes(int fd, LaneRequests& requests) { kernels_->pread_lanes(fd, requests); }
+
+void Session::write_lanes(int fd, LaneRequests& requests) { kernels_->write_lanes(fd, requests); }
+
+int64_t Session::pwrite_by(Scope scope, int fd, std::string_view bytes, uint64_t offset) {
+  if (scope != Scope::kThread) return kernels_->pwrite(scope, fd, bytes, offset);
+  LaneRequests one{{offset, std::string(bytes), 0}};
+  kernels_->pwrite_lanes(fd, one);
+  return one[0].result;
 }
 
-void Session::pwrite_lanes(int fd, std::vector<LaneRequest>& requests) {
-  on_lanes(requests, [&](const auto& warp, LaneRequest& one) {
-    return vfs::pwrite_lanes(warp, parts_->fs(),
-                             {fd, one.data.data(), one.data.size(), one.offset});
-  });
+int64_t Session::write_by(Scope scope, int fd, std::string_view bytes) {
+  if (scope != Scope::kThread) return kernels_->write(scope, fd, bytes);
+  LaneRequests one{{0, std::string(bytes), 0}};
+  kernels_->write_lanes(fd, one);
+  return one[0].result;
 }
 
-void Session::pread_lanes(int fd, std::vector<LaneRequest>& requests) {
-  on_lanes(requests, [&](const auto& warp, LaneRequest& one) {
-    return vfs::pread_lanes(warp, parts_->fs(), {fd, one.data.data(), one.data.size(), one.offset});
-  });
+int64_t Session::pread_by(Scope scope, int fd, void* buffer, uint64_t bytes, uint64_t offset) {
+  if (scope != Scope::kThread) return kernels_->pread(scope, fd, buffer, bytes, offset);
+  LaneRequests one{{offset, std::string(bytes, '\xee'), 0}};
+  kernels_->pread_lanes(fd, one);
+  if (one[0].result > 0) one[0].data.copy(static_cast<char*>(buffer), bytes);
+  return one[0].result;
 }
-
-void Session::write_lanes(int fd, std::vector<LaneRequest>& requests) {
-  on_lanes(requests, [&](const auto& warp, LaneRequest& one) {
-    return vfs::write_lanes(warp, parts_->fs(), {fd, one.data.data(), one.data.size(), 0});
-  });
-}
-
-vfs::Filesystem& Session::fs() { return parts_->fs(); }
 
 int Session::start_pwrite(int fd, std::string_view bytes, uint64_t offset) {
   size_t number = 0;
   Parts::Started& mine = parts_->start(std::string(bytes), number);
-  const int64_t result = on_warp([&](const auto& warp) {
-    const vfs::Ticket ticket =
-        vfs::pwrite_async(warp, parts_->fs(), fd, mine.bytes.data(), mine.bytes.size(), offset);
-    if (warp.thread_rank() == 0) mine.ticket = ticket;
-    return ticket.result;
-  });
+  mine.ticket = kernels_->start_pwrite(fd, mine.bytes, offset);
+  const int64_t result = mine.ticket.result;
   return static_cast<int>(result < 0 ? result : static_cast<int64_t>(number));
 }
 
 int64_t Session::wait(int started) {
   Parts::Started& mine = parts_->started_as(static_cast<size_t>(started));
   mine.ended = true;
-  const int64_t written =
-      on_warp([&](const auto& warp) { return vfs::wait(warp, parts_->fs(), mine.ticket); });
+  const int64_t written = kernels_->wait(mine.ticket);
   mine.bytes = {};  // nobody reads them any more
   return written;
 }
@@ -631,109 +566,17 @@ int Session::list(const std::string& path, Names& names) {
   return twice ? -EEXIST : 0;
 }
 
-/// A step of a batch, by one warp.
-int64_t Session::perform(kernels::BatchParams& params) {
-  params.fs = &parts_->fs();
-  run_for_caller([&](const auto& warp) { kernels::batch_body(warp, 0, 1, params); });
-  return params.result;
-}
-
-namespace {
-
-/// What the items of a batch are, as the calls take them.
-struct BatchArrays {
-  explicit BatchArrays(const std::vector<BatchItem>& items) {
-    uint64_t all = 0;
-    for (const BatchItem& item : items) {
-      names.push_back(item.name.c_str());
-      offsets.push_back(all);
-      sizes.push_back(item.bytes.size());
-      all += simt::align_up(item.bytes.size(), uint64_t{kBlockBytes});
-    }
-    buffer.resize(all);
-    for (size_t i = 0; i < items.size(); ++i) {
-      std::copy(items[i].bytes.begin(), items[i].bytes.end(),
-                buffer.begin() + static_cast<ptrdiff_t>(offsets[i]));
-    }
-  }
-
-  std::vector<const char*> names;
-  std::vector<uint64_t> offsets;
-  std::vector<uint64_t> sizes;
-  std::vector<uint8_t> buffer;
-};
-
-}  // namespace
-
 int Session::create_batch(const std::string& directory, uint32_t mode,
                           std::vector<BatchItem>& items) {
-  BatchArrays arrays(items);
-  std::vector<int> errors(items.size());
-  kernels::BatchParams params{};
-  params.step = kernels::BatchStep::kCreate;
-  params.path = directory.c_str();
-  params.names = arrays.names.data();
-  params.count = static_cast<uint32_t>(items.size());
-  params.permissions = mode;
-  params.buffer = arrays.buffer.data();
-  params.offsets = arrays.offsets.data();
-  params.sizes = arrays.sizes.data();
-  params.errors = errors.data();
-  const auto made = static_cast<int>(perform(params));
-  for (size_t i = 0; i < items.size(); ++i) items[i].error = made < 0 ? made : errors[i];
-  return made;
-}
-
-/// Opens the files as a batch, has `work(params, files)` done with it, and closes it.
-template <typename Work>
-int Session::with_batch(const std::string& directory, std::vector<BatchItem>& items,
-                        const Work& work) {
-  const BatchArrays arrays(items);
-  kernels::BatchParams params{};
-  params.path = directory.c_str();
-  params.names = arrays.names.data();
-  params.count = static_cast<uint32_t>(items.size());
-  params.descriptor = static_cast<int>(perform(params));
-  if (params.descriptor < 0) return params.descriptor;
-  for (const auto step : {kernels::BatchStep::kFind, kernels::BatchStep::kLoad}) {
-    params.step = step;
-    perform(params);
-  }
-  vfs::BatchTable& table = *parts_->fs().batches;
-  vfs::BatchEntry* const files = table.files + table.batches[params.descriptor].first;
-  work(params, files);
-  for (size_t i = 0; i < items.size(); ++i) items[i].error = files[i].error;
-  params.step = kernels::BatchStep::kEnd;
-  return static_cast<int>(perform(params));
+  return kernels_->create_batch(directory, mode, items);
 }
 
 int Session::read_batch(const std::string& directory, std::vector<BatchItem>& items) {
-  return with_batch(
-      directory, items, [&](kernels::BatchParams& params, const vfs::BatchEntry* files) {
-        for (size_t i = 0; i < items.size(); ++i) {
-          items[i].bytes.assign(files[i].error < 0 ? 0 : files[i].size_bytes, '\xee');
-        }
-        BatchArrays arrays(items);
-        params.step = kernels::BatchStep::kRead;
-        params.buffer = arrays.buffer.data();
-        params.offsets = arrays.offsets.data();
-        perform(params);
-        for (size_t i = 0; i < items.size(); ++i) {
-          const auto from = arrays.buffer.begin() + static_cast<ptrdiff_t>(arrays.offsets[i]);
-          std::copy_n(from, items[i].bytes.size(), items[i].bytes.begin());
-        }
-      });
+  return kernels_->read_batch(directory, items);
 }
 
 int Session::write_batch(const std::string& directory, std::vector<BatchItem>& items) {
-  return with_batch(directory, items, [&](kernels::BatchParams& params, const vfs::BatchEntry*) {
-    BatchArrays arrays(items);
-    params.step = kernels::BatchStep::kWrite;
-    params.buffer = arrays.buffer.data();
-    params.offsets = arrays.offsets.data();
-    params.sizes = arrays.sizes.data();
-    perform(params);
-  });
+  return kernels_->write_batch(directory, items);
 }
 
 int Session::collect_garbage(uint32_t segments, uint32_t* emptied) {

@@ -14,11 +14,9 @@
 #include "calls.h"
 #include "disk.h"
 #include "f2fs/begin_writing.h"
+#include "kernel_calls.h"
 #include "ssd/fault.h"
 
-namespace gofs::kernels {
-struct BatchParams;
-}  // namespace gofs::kernels
 namespace gofs::request {
 struct Arguments;
 }  // namespace gofs::request
@@ -38,23 +36,13 @@ struct SessionOptions {
   uint32_t spare_blocks = 128;
   uint64_t timeout_ns = 60'000'000'000;  // of a command: the machine has other things to do
   int64_t time_granularity_ns = 1;
-  bool faults = false;          // can be planned
-  bool log_structured = false;  // nothing is written over where it lies
-  bool discard = true;          // the SSDs are told what is free, and forget it
-  bool served = false;          // calls go through channels, where they are such that can
-  bool hosted = false;          // the SSDs are threads over what the disks hold
-};
-
-/// Who makes a call together.
-enum class Scope : uint8_t { kThread, kWarp, kBlock, kGrid };
-inline constexpr Scope kScopes[] = {Scope::kThread, Scope::kWarp, Scope::kBlock, Scope::kGrid};
-const char* name_of(Scope scope);
-
-/// What one lane asks for, and its answer. A read has as many bytes as are asked for.
-struct LaneRequest {
-  uint64_t offset = 0;
-  std::string data;
-  int64_t result = 0;
+  bool faults = false;                             // can be planned
+  bool log_structured = false;                     // nothing is written over where it lies
+  bool discard = true;                             // the SSDs are told what is free, and forget it
+  bool served = false;                             // calls go through channels
+  uint64_t kernel_part_bytes = uint64_t{2} << 20;  // if so: what a call of kernels takes at most
+  bool one_user = false;  // and all calls are by one, whose descriptors are its own
+  bool hosted = false;    // the SSDs are threads over what the disks hold
 };
 
 class Session : public Calls {
@@ -76,6 +64,12 @@ class Session : public Calls {
   bool is_gofs() const override { return true; }
   /// Whether what is changed later has a later time.
   bool clock_is_exact() const { return options_.time_granularity_ns == 1; }
+  /// Whether kernels are those of a server's client.
+  bool is_served() const { return options_.served; }
+  /// What one call of kernels takes at most.
+  uint64_t kernel_part_bytes() const {
+    return options_.served ? options_.kernel_part_bytes : vfs::kOffsetMax;
+  }
   void become(const Who& who) override;
 
   using Calls::open;
@@ -126,9 +120,9 @@ class Session : public Calls {
   int read_batch(const std::string& directory, std::vector<BatchItem>& items);
   int write_batch(const std::string& directory, std::vector<BatchItem>& items);
   /// Requests of lanes, as many at a time as a warp has.
-  void pwrite_lanes(int fd, std::vector<LaneRequest>& requests);
-  void pread_lanes(int fd, std::vector<LaneRequest>& requests);
-  void write_lanes(int fd, std::vector<LaneRequest>& requests);
+  void pwrite_lanes(int fd, LaneRequests& requests);
+  void pread_lanes(int fd, LaneRequests& requests);
+  void write_lanes(int fd, LaneRequests& requests);
   /// The same calls as above, made by a thread, a warp, a block or a grid of three warps, each of
   /// which is a host thread.
   int64_t pwrite_by(Scope scope, int fd, std::string_view bytes, uint64_t offset);
@@ -163,27 +157,12 @@ class Session : public Calls {
   struct Parts;
   bool begin_writing();
   int64_t perform(const request::Arguments& call);
-  int64_t perform(kernels::BatchParams& params);
-  /// With other credentials than user 0's, or null.
-  static const vfs::Caller* caller();
-  template <typename Work>
-  void run_for_caller(const Work& work);
-  template <typename Call>
-  int64_t on_warp(const Call& call);
-  template <typename Call>
-  int64_t on_grid(const Call& call);
-  template <typename Call>
-  int64_t on_block(const Call& call);
-  vfs::Filesystem& fs();
-  template <typename Call>
-  void on_lanes(std::vector<LaneRequest>& requests, const Call& call);
-  template <typename Work>
-  int with_batch(const std::string& directory, std::vector<BatchItem>& items, const Work& work);
   int answer(const request::Arguments& call);
 
   const SessionOptions options_;
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<ServedCalls> served_;
+  std::unique_ptr<KernelCalls> kernels_;
   int mount_error_ = 0;
   f2fs::WriteResult begun_{};
   bool up_ = false;

@@ -146,6 +146,7 @@ class Walker {
   OpenFile* some_open();
   enum class Way { kAt, kAtPosition, kPartsAt, kPartsAtPosition };
   void write_to(OpenFile& file, Way way);
+  uint64_t moved_on(const Calls::Buffers& parts, int64_t written) const;
   void compare_read(const std::string& what, const OpenFile& file, uint64_t offset,
                     const std::string& buffer, const Call& call);
   struct SeenPart {
@@ -153,6 +154,7 @@ class Walker {
     std::string data;
   };
   void take_lost_setid(uint32_t id);
+  bool has_later_rounds(Scope scope) const;
   void take_later_rounds(uint32_t id, uint64_t offset, std::string_view data, uint64_t done,
                          uint64_t old_end);
   void read_beside(const OpenFile& file, uint64_t from, std::vector<SeenPart>& seen) const;

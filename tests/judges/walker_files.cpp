@@ -28,6 +28,13 @@ bool is_zero(const Content& content, uint64_t from, uint64_t to) {
   return true;
 }
 
+/// Whether one of that name found no room, and may have been there for a while.
+bool was_removed(const std::vector<BatchItem>& items, const std::string& name) {
+  return std::any_of(items.begin(), items.end(), [&](const BatchItem& one) {
+    return one.error == -ENOSPC && one.name == name;
+  });
+}
+
 }  // namespace
 
 uint64_t Walker::some_offset(uint64_t size) {
@@ -143,8 +150,24 @@ void Walker::write_to(OpenFile& file, Way way) {
         return static_cast<int64_t>(count);
       });
   if (!at_position || !may || data.empty()) return;
-  if (!append) file.position += data.size();  // also where there was no room
+  if (!append) file.position += way == Way::kAtPosition ? data.size() : moved_on(parts, written);
   if (append && written > 0) file.position = offset + static_cast<uint64_t>(written);
+}
+
+/// How far writev() moves the position that has written so many bytes: past all that was asked for,
+/// also where there was no room. A client's kernels make calls of their own of parts that are more
+/// than one takes, until one finds none.
+uint64_t Walker::moved_on(const Calls::Buffers& parts, int64_t written) const {
+  uint64_t asked = 0;
+  for (const std::string_view part : parts) asked += part.size();
+  const bool one_call = gofs_ == nullptr || asked <= gofs_->kernel_part_bytes();
+  if (one_call || written >= static_cast<int64_t>(asked)) return asked;
+  uint64_t tried = 0;
+  for (const std::string_view part : parts) {
+    tried += part.size();
+    if (static_cast<int64_t>(tried) > std::max<int64_t>(written, 0)) break;
+  }
+  return tried;
 }
 
 void Walker::pwrite() {
@@ -196,7 +219,10 @@ void Walker::pwrite_async() {
         std::shuffle(started.begin(), started.end(), random_);
         for (Write* one : started) one->result = gofs_->wait(static_cast<int>(one->result));
         int64_t written = 0;
-        for (const Write& one : writes) written += std::max<int64_t>(one.result, 0);
+        for (const Write& one : writes) {
+          if (one.result < 0 && one.result != -ENOSPC) return one.result;
+          written += std::max<int64_t>(one.result, 0);
+        }
         return written == 0 ? writes[0].result : written;
       },
       [&](int64_t answer) -> int64_t {
@@ -475,12 +501,19 @@ void Walker::create_batch() {
               item.error == -ENOSPC && !item.name.empty() && !others_made(item.name) &&
               model_.at(parent).entries.count(item.name) == 0 &&
               part_written(model_.path_of(parent) + "/" + item.name, item.bytes, bytes) == 0;
-          if (in_part && model_.at(parent).xattrs.count(kDefaultList) == 0) return -EILSEQ;
+          // Those of a client's kernels are then removed again.
+          const bool may_stay =
+              !gofs_->is_served() && model_.at(parent).xattrs.count(kDefaultList) != 0;
+          if (in_part && !may_stay) return -EILSEQ;
           if (item.error != 0 && !in_part) continue;
           if (model_.at(parent).entries.count(item.name) != 0) return -EILSEQ;
           uint32_t id = 0;
           model_.make_file(parent, item.name, mode, id);
-          model_.at(id).content.write(0, bytes);  // nothing is taken from its mode
+          if (gofs_->is_served()) {
+            if (!bytes.empty()) model_.write(id, 0, bytes);  // as any file is written
+          } else {
+            model_.at(id).content.write(0, bytes);  // nothing is taken from its mode
+          }
         }
         for (const BatchItem& item : items) {
           const std::string& name = item.name;
@@ -489,8 +522,12 @@ void Walker::create_batch() {
           if (name == "..") wanted = -EEXIST;
           if (name == "a/b") wanted = -EINVAL;
           if (name.size() > format::kNameBytesMax) wanted = -ENAMETOOLONG;
+          // A client's kernels make each by its path.
+          const bool too_long = directory.size() + 1 + name.size() >= vfs::kPathBytesMax;
+          if (wanted == 0 && gofs_->is_served() && too_long) wanted = -ENAMETOOLONG;
           const bool there = model_.at(parent).entries.count(name) != 0;
-          const bool taken = wanted == 0 && there && item.error == -EEXIST;
+          const bool taken = wanted == 0 && item.error == -EEXIST &&
+                             (there || (gofs_->is_served() && was_removed(items, name)));
           if (item.error == -ENOSPC) {
             ++full_;
             model_.forget_times();

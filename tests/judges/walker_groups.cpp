@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "merged_records.h"
+#include "serve/kernel_data.h"
 #include "simt/workers.h"
 #include "walker.h"
 
@@ -18,6 +19,7 @@ constexpr uint64_t kLargeBytes = 300 * uint64_t{kBlockBytes};
 /// Where files end that are made longer here: small volumes would be full else.
 constexpr uint64_t kGroupFileBytes = 500 * uint64_t{kBlockBytes};
 constexpr uint32_t kWritersMost = 4;
+constexpr uint64_t kPieceBytes = serve::detail::kPieceBytesMin;
 
 /// What one of several writers does to its part of a file, which none of the others touches.
 struct SharedPart {
@@ -75,6 +77,8 @@ void Walker::write_by_scope() {
   if (!at_position && !append && one_in(2)) offset -= offset % kBlockBytes;
   const Scope scope = one_of(kScopes);
   const std::string data = bytes(far ? std::min<uint64_t>(count, 50'000) : count);
+  const bool in_any_order =
+      has_later_rounds(scope) && !(gofs_->is_served() && (at_position || append));
   const bool may = vfs::may_write(file->flags) && (file->flags & vfs::kOpenPath) == 0;
   const int64_t written = both(
       fmt::format("{} by a {}, {} bytes at {} of {}", at_position ? "write" : "pwrite",
@@ -84,7 +88,7 @@ void Walker::write_by_scope() {
                                            : gofs_->pwrite_by(scope, file->fd, data, offset);
         if (answer == -ENOSPC) {
           if (who_.uid != 0) calls_->become({});  // the path may be closed to others
-          if (scope == Scope::kGrid) take_later_rounds(file->id, offset, data, 0, size);
+          if (in_any_order) take_later_rounds(file->id, offset, data, 0, size);
           if (who_.uid != 0) calls_->become(who_);
         }
         return answer;
@@ -95,11 +99,18 @@ void Walker::write_by_scope() {
         const uint64_t done = written_of(answer, data.size(), full);
         if (full) ++full_;
         model_.write(file->id, offset, std::string_view(data).substr(0, done));
-        if (full && scope == Scope::kGrid) take_later_rounds(file->id, offset, data, done, size);
+        if (full && in_any_order) take_later_rounds(file->id, offset, data, done, size);
         return static_cast<int64_t>(done);
       });
   if (!at_position || !may) return;
-  if (!append) file->position += data.size();
+  if (!append) {
+    // A client's calls each move it past what they ask for, until one finds no room.
+    const uint64_t part = gofs_->kernel_part_bytes();
+    const auto done = static_cast<uint64_t>(std::max<int64_t>(written, 0));
+    file->position += done >= data.size()
+                          ? data.size()
+                          : std::min<uint64_t>(data.size(), (done / part + 1) * part);
+  }
   if (append && written > 0) file->position = offset + static_cast<uint64_t>(written);
 }
 
@@ -116,14 +127,22 @@ void Walker::take_lost_setid(uint32_t id) {
   }
 }
 
-/// Of a grid's write that found no room behind `done` bytes, other warps may have written later
+/// Whether several warps have shares of a write at an offset, which are written in any order.
+bool Walker::has_later_rounds(Scope scope) const {
+  return scope == Scope::kGrid || (scope == Scope::kBlock && gofs_->is_served());
+}
+
+/// Of a group's write that found no room behind `done` bytes, other warps may have written later
 /// blocks that the file had: what they wrote is there, wholly, or what was there before. Of the
 /// block in which the file ended at `old_end`, what lay in the file may have been written, and what
-/// came behind taken back.
+/// came behind taken back. Warps of a client make calls of their own, of pieces, and each may have
+/// made the file longer.
 void Walker::take_later_rounds(uint32_t id, uint64_t offset, std::string_view data, uint64_t done,
                                uint64_t old_end) {
   const Content before = model_.at(id).content;
-  const uint64_t end = std::min(offset + data.size(), before.size());
+  const bool in_pieces = gofs_->is_served();
+  const uint64_t end =
+      in_pieces ? offset + data.size() : std::min<uint64_t>(offset + data.size(), before.size());
   if (offset + done >= end) return;
   int reader = -1;
   const bool named = !model_.at(id).names.empty();
@@ -136,14 +155,18 @@ void Walker::take_later_rounds(uint32_t id, uint64_t offset, std::string_view da
   for (uint64_t at = offset + done; at < end;) {
     uint64_t next = std::min(end, (at / kBlockBytes + 1) * kBlockBytes);
     if (at < old_end) next = std::min(next, old_end);
+    if (in_pieces) next = std::min(next, offset + ((at - offset) / kPieceBytes + 1) * kPieceBytes);
     std::string found(next - at, '\xee');
-    (void)calls_->pread(reader, found.data(), found.size(), at);
-    if (found != before.read(at, found.size())) {
-      if (found != data.substr(at - offset, found.size())) {
-        differ(fmt::format("{} bytes at {} are neither a grid's nor what was there", found.size(),
-                           at));
-      }
+    const int64_t got = calls_->pread(reader, found.data(), found.size(), at);
+    if (in_pieces) found.resize(static_cast<size_t>(std::max<int64_t>(got, 0)));
+    if (found.empty()) break;
+    std::string old = before.read(at, found.size());
+    old.resize(found.size(), '\0');
+    if (found == data.substr(at - offset, found.size())) {
       model_.write(id, at, found);
+    } else if (found != old) {
+      differ(
+          fmt::format("{} bytes at {} are neither a group's nor what was there", found.size(), at));
     }
     at = next;
   }
@@ -231,7 +254,7 @@ void Walker::write_side_by_side() {
         }
         // Where one of the others has made the file longer first, a grid has written in its middle.
         for (const SharedPart& one : pieces) {
-          if (one.kind != SharedPart::Kind::kWrite || one.scope != Scope::kGrid) continue;
+          if (one.kind != SharedPart::Kind::kWrite || !has_later_rounds(one.scope)) continue;
           bool ignored = false;
           take_later_rounds(file->id, one.offset, one.data,
                             written_of(one.result, one.data.size(), ignored), size);

@@ -99,6 +99,75 @@ TEST_P(KernelChannelTest, data_goes_in_pieces_and_every_warp_has_its_share) {
   EXPECT_EQ(ask(program, where), 200'000);
 }
 
+TEST_P(KernelChannelTest, what_a_group_appends_is_one_range) {
+  Program program(path_);
+  const int fd = open(program, "/log", O_WRONLY | O_CREAT | O_APPEND);
+  // A record, and what is longer than any: two warps share both, so that a half could come first.
+  constexpr uint64_t kSizes[] = {64 * 1024, 200'003};
+  std::string wanted;
+  for (uint32_t turn = 0; turn < 20; ++turn) {
+    std::string bytes = bytes_of(kSizes[turn % 2], turn);
+    EXPECT_EQ(move(program, {Verb::kPwrite, fd, data_of(bytes), bytes.size(), 0}, 2),
+              static_cast<int64_t>(bytes.size()));
+    wanted += bytes;
+  }
+  const int reader = open(program, "/log", O_RDONLY);
+  std::string found(wanted.size() + 1, '\0');
+  EXPECT_EQ(move(program, {Verb::kPread, reader, data_of(found), found.size(), 0}, 2),
+            static_cast<int64_t>(wanted.size()));
+  found.resize(wanted.size());
+  EXPECT_TRUE(found == wanted);
+}
+
+TEST_P(KernelChannelTest, records_of_several_groups_are_whole) {
+  Program program(path_);
+  const int fd = open(program, "/log", O_RDWR | O_CREAT | O_APPEND);
+  constexpr uint32_t kGroups = 3;
+  constexpr uint64_t kRecord = 64 * 1024;
+  std::vector<std::thread> groups;
+  for (uint32_t group = 0; group < kGroups; ++group) {
+    groups.emplace_back([&, group] {
+      std::string record(kRecord, static_cast<char>('a' + group));
+      for (int i = 0; i < 4; ++i) {
+        EXPECT_EQ(move(program, {Verb::kPwrite, fd, data_of(record), record.size(), 0}, 2),
+                  static_cast<int64_t>(kRecord));
+      }
+    });
+  }
+  for (std::thread& group : groups) group.join();
+  std::string log(4 * kGroups * kRecord, '\0');
+  EXPECT_EQ(move(program, {Verb::kPread, fd, data_of(log), log.size(), 0}, 1),
+            static_cast<int64_t>(log.size()));
+  for (uint64_t at = 0; at < log.size(); at += kRecord) {
+    EXPECT_TRUE(log.compare(at, kRecord, std::string(kRecord, log[at])) == 0) << at;
+  }
+}
+
+TEST_P(KernelChannelTest, parts_of_a_vector_are_one_write) {
+  Program program(path_);
+  const int fd = open(program, "/log", O_RDWR | O_CREAT | O_APPEND);
+  constexpr uint32_t kWriters = 3;
+  constexpr uint32_t kRecords = 30;
+  const std::string record = bytes_of(5000, 3);
+  launch(kWriters, [&](const simt::Warp& warp, uint32_t) {
+    auto* const bytes = const_cast<char*>(record.data());
+    const IoVector parts[] = {{bytes, 1}, {nullptr, 0}, {bytes + 1, 2999}, {bytes + 3000, 2000}};
+    for (uint32_t i = 0; i < kRecords; ++i) {
+      const Verb verb = i % 2 == 0 ? Verb::kWrite : Verb::kPwrite;
+      EXPECT_EQ(serve::write_parts(warp, program.channel(), {verb, fd, parts, 4, 5000, 0}), 5000);
+    }
+  });
+  std::string wanted;
+  for (uint32_t i = 0; i < kWriters * kRecords; ++i) wanted += record;
+  std::string found(wanted.size() + 1, '\0');
+  EXPECT_EQ(move(program, {Verb::kPread, fd, data_of(found), found.size(), 0}, 2),
+            static_cast<int64_t>(wanted.size()));
+  found.resize(wanted.size());
+  EXPECT_TRUE(found == wanted) << "others' parts are between";
+  EXPECT_TRUE(serve::is_one_write(program.channel(), 2, 64 * 1024));
+  EXPECT_FALSE(serve::is_one_write(program.channel(), 2, 64 * 1024 + 1));
+}
+
 TEST_P(KernelChannelTest, more_warps_than_slots_wait_for_their_turn) {
   Program program(path_);
   constexpr uint32_t kWarps = 12;

@@ -21,6 +21,13 @@ namespace {
 
 constexpr uint64_t kLockTimeoutNs = 10'000'000'000;
 
+KernelEnds ask_for_ends(ControlLine& line) {
+  std::vector<ssd::Descriptor> with;
+  const auto ring = unpacked<KernelRing>(line.ask({Ask::kForKernels, {}}, &with));
+  if (with.size() != 1) ssd::fail_with(EPROTO, "a channel for kernels without memory");
+  return {ring, std::move(with.front())};
+}
+
 }  // namespace
 
 struct KernelEnd::State {
@@ -66,15 +73,16 @@ struct KernelEnd::State {
 
 KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, ControlLine& line,
                      int descriptor_base)
+    : KernelEnd(std::move(backend), ask_for_ends(line), line.connection(), descriptor_base) {}
+
+KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, KernelEnds ends,
+                     const ssd::Descriptor& connection, int descriptor_base)
     : state_(std::make_unique<State>(std::move(backend))), stop_(make_bell()) {
-  std::vector<ssd::Descriptor> with;
-  const auto ring = unpacked<KernelRing>(line.ask({Ask::kForKernels, {}}, &with));
-  if (with.size() != 1) ssd::fail_with(EPROTO, "a channel for kernels without memory");
-  uint8_t* const memory = state_->map(ring, std::move(with.front()));
+  uint8_t* const memory = state_->map(ends.ring, std::move(ends.memory));
   simt::MemorySpace& own = state_->backend->memory();
   serve::RingHead head{};
   own.read(&head, memory, sizeof(head));
-  head = checked_head(head, ring.bytes);
+  head = checked_head(head, ends.ring.bytes);
   const uint32_t depth = head.depth;
   const uint32_t bits = (depth + 31) / 32;
   state_->words.emplace(own, depth + bits);
@@ -100,7 +108,6 @@ KernelEnd::KernelEnd(std::unique_ptr<kernels::Backend> backend, ControlLine& lin
   channel->gone_looked_ns = state_->looked.data();
   channel->windows = state_->windows.data();
   own.write(state_->channel.data(), channel.get(), sizeof(*channel));
-  const ssd::Descriptor& connection = line.connection();
   watching_ = ssd::start_quiet_thread([this, &connection] { watch(connection); });
 }
 
@@ -131,7 +138,8 @@ void KernelEnd::remove_window(uint32_t number) {
   state_->backend->memory().write_object(&state_->windows.data()->at[number].begin, uint64_t{0});
 }
 
-/// Until the server hangs up: kernels that wait for an answer wait no longer.
+/// Until the server hangs up: kernels that wait for an answer wait no longer. Of a connection that
+/// is none nothing comes.
 void KernelEnd::watch(const ssd::Descriptor& connection) {
   pollfd ends[] = {{connection.get(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}};
   while (::poll(ends, std::size(ends), -1) < 0) {

@@ -18,12 +18,22 @@
 
 namespace gofs::host {
 
+/// What a server gives for a channel of kernels.
+struct KernelEnds {
+  KernelRing ring;
+  ssd::Descriptor memory;  // of the ring
+};
+
 class KernelEnd {
  public:
   /// Asks the server by `line`, whose connection hangs up when it ends, and outlives this.
   /// `backend` is that of the kernels. `descriptor_base`: serve/descriptor_base.h. Throws
   /// std::system_error or std::bad_alloc.
   KernelEnd(std::unique_ptr<kernels::Backend> backend, ControlLine& line, int descriptor_base);
+  /// With what the server has given already. `connection` as above; or none, where the server is in
+  /// the same process and ends later.
+  KernelEnd(std::unique_ptr<kernels::Backend> backend, KernelEnds ends,
+            const ssd::Descriptor& connection, int descriptor_base);
   /// No kernel uses the handle any more.
   ~KernelEnd();
   KernelEnd(const KernelEnd&) = delete;
