@@ -6,9 +6,10 @@ gofs.cuda.link takes.
 
 usage: python_rates.py VOLUME FOLDER [--gigabytes N] [--files N]
 
-VOLUME is an image, which is made where it is missing, FOLDER has the file of safetensors for its
-own loader. Each line is the middle one of five; what is read is compared with what was written.
-Needs a GPU and torch; safetensors, where its loader is to be compared with.
+VOLUME is an image, which is made where it is missing; one in memory wants room for all that is
+written to it, as in "/dev/shm/vol.img?media=memory&spare=24G". FOLDER has the file of safetensors
+for its own loader. Each line is the middle one of five; what is read is compared with what was
+written. Needs a GPU and torch; safetensors, where its loader is to be compared with.
 """
 
 from __future__ import annotations

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
+#include "kernels/backend.h"
 #include "simt/available_memory.h"
 
 namespace gofs::host {
@@ -20,11 +22,17 @@ bool lies_in_memory(const std::string& path) {
   return system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
 }
 
+/// What can be written to the holes of an image that a GPU has in memory is as much as this. Of one
+/// with more it would be full while the volume has room.
+constexpr uint64_t kHolesMax = kernels::MediaRequest{}.spare_bytes;
+
 MediaKind default_media(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return MediaKind::kHosted;
   if (!lies_in_memory(path)) return MediaKind::kHosted;
   const auto bytes = static_cast<uint64_t>(status.st_size);
+  const uint64_t there = static_cast<uint64_t>(status.st_blocks) * S_BLKSIZE;
+  if (bytes - std::min(bytes, there) > kHolesMax) return MediaKind::kHosted;
   return bytes <= simt::available_memory_bytes().value_or(0) / 2 ? MediaKind::kMemory
                                                                  : MediaKind::kHosted;
 }

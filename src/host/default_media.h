@@ -13,8 +13,9 @@ namespace gofs::host {
 enum class Lasting { kOnSync, kAlways };
 
 /// Says it for all members of which nothing is said: a hosted SSD for block devices and images, but
-/// a virtual one for an image that lies in memory (tmpfs) and has no more than half of what is
-/// free, unless what is flushed always has to last. Beside another that is not virtual, none is.
+/// a virtual one for an image that lies in memory (tmpfs), has no more than half of what is free
+/// and no more holes than such an SSD fills, unless what is flushed always has to last. Beside
+/// another that is not virtual, none is.
 void choose_media(std::vector<VolumeSpec>& members, Lasting lasting);
 
 }  // namespace gofs::host
