@@ -36,13 +36,13 @@ class MountAblationsTest : public ::testing::Test {
     }
     EXPECT_TRUE(volume->mkdir("/shared", 0777));
     testing::RandomCallsParams run{};
-    run.fs = &*volume->device();
     run.seed = seed;
     run.calls = kAblatedCalls;
     run.answers = answers.data();
     run.scratch = scratch.data();
+    const testing::MountedVolume mounted{*volume->device()};
     simt::run_workers(warps, [&](const simt::Warp& warp, uint32_t index) {
-      testing::random_calls_body(warp, index, warps, run);
+      testing::random_calls_body(warp, index, run, mounted);
     });
     EXPECT_TRUE(volume->unmount());
     EXPECT_TRUE(image::fsck_is_clean(copy.path())) << ablations;
