@@ -12,7 +12,7 @@
 #include "host/image/fsck_for_test.h"
 #include "host/volume_for_test.h"
 #include "simt/workers.h"
-#include "testing/random_calls.h"
+#include "testing/random_calls_mounted.h"
 
 namespace gofs {
 namespace {
