@@ -24,7 +24,7 @@ bool lies_in_memory(const std::string& path) {
 
 /// What can be written to the holes of an image that a GPU has in memory is as much as this. Of one
 /// with more it would be full while the volume has room.
-constexpr uint64_t kHolesMax = kernels::MediaRequest{}.spare_bytes;
+constexpr uint64_t kHolesMax = kernels::kSpareBytes;
 
 MediaKind default_media(const std::string& path) {
   struct stat status {};

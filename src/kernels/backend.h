@@ -62,6 +62,9 @@ class LoadedMedia {
   virtual const MediaRoom* room() const { return nullptr; }
 };
 
+/// What can be written to the holes of an image, if nothing is said.
+inline constexpr uint64_t kSpareBytes = uint64_t{4} << 30;
+
 struct MediaRequest {
   std::string path;    // an image or block device; empty: memory
   uint64_t bytes = 0;  // of memory; 0 with a path: the file's size
@@ -69,7 +72,7 @@ struct MediaRequest {
   bool device_memory = false;  // media=hbm: in the GPU's own memory
   /// What can be written to the holes of an image that is kept in memory without them; one that is
   /// only read takes none of it, but says what could be.
-  uint64_t spare_bytes = uint64_t{4} << 30;
+  uint64_t spare_bytes = kSpareBytes;
 };
 
 /// Memory of a GPU that warps of several processes reach, each by an address of its own; freed when
