@@ -149,22 +149,22 @@ TEST_P(RangesBodyTest, writes_what_is_there_then) {
 
 TEST_P(RangesBodyTest, says_of_each_what_is_wrong_with_it_and_counts_it) {
   const int fd = open_file("/1", kOpenReadOnly);
-  char bytes[16];
+  char bytes[7][16];
   for (const uint32_t at_once : all_at_once()) {
     const uint64_t succeeded = calls(CallKind::kRead, true);
     const uint64_t failed = calls(CallKind::kRead, false);
-    const std::vector<IoRange> ranges = {{fd, bytes, 16, 0},
-                                         {fd + 30, bytes, 0, 0},
-                                         {fd, bytes, 16, kRangedBytes},
-                                         {-1, bytes, 16, 0},
-                                         {fd, bytes, 16, kOffsetMax},
-                                         {fd, bytes, 0, 0},
-                                         {fd, bytes, 16, kRangedBytes - 3}};
+    const std::vector<IoRange> ranges = {{fd, bytes[0], 16, 0},
+                                         {fd + 30, bytes[1], 0, 0},
+                                         {fd, bytes[2], 16, kRangedBytes},
+                                         {-1, bytes[3], 16, 0},
+                                         {fd, bytes[4], 16, kOffsetMax},
+                                         {fd, bytes[5], 0, 0},
+                                         {fd, bytes[6], 16, kRangedBytes - 3}};
     EXPECT_EQ(move(false, at_once, ranges), (std::vector<int64_t>{16, -EBADF, 0, -EBADF, 0, 0, 3}))
         << at_once;
     EXPECT_EQ(calls(CallKind::kRead, true), succeeded + 5);
     EXPECT_EQ(calls(CallKind::kRead, false), failed + 2);
-    EXPECT_EQ(move(true, at_once, {{fd, bytes, 16, 0}}), std::vector<int64_t>{-EBADF});
+    EXPECT_EQ(move(true, at_once, {{fd, bytes[0], 16, 0}}), std::vector<int64_t>{-EBADF});
   }
 }
 
