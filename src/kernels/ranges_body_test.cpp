@@ -28,9 +28,9 @@ class RangesBodyTest : public vfs::ChangesTest {
       : ChangesTest([](image::ImageBuilder& builder) {
           image::FileSpec spec;
           spec.size_bytes = kRangedBytes;
-          for (const uint32_t number : {1, 2}) {
-            spec.name = std::to_string(number);
-            spec.content = image::pattern_content(number);
+          for (const char* const name : {"1", "2"}) {
+            spec.name = name;
+            spec.content = image::pattern_content(static_cast<uint64_t>(*name));
             vfs::TestImage::must(builder.add_file(builder.root(), spec));
           }
         }) {}
