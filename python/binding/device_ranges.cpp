@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "begin_ranges.hpp"
 #include "classes.hpp"
 #include "gofs/gpu_memory.hpp"
 #include "open_file.hpp"
@@ -59,19 +60,13 @@ auto call_with(MountedVolume& self, const std::set<OpenFile*>& files, Body body)
   return take(*std::move(answer), &self.name());
 }
 
-Expected<RangeCall> begin(Volume& volume, bool writes, const std::vector<IoRange>& ranges,
-                          uint64_t stream) {
-  auto* const in_order = reinterpret_cast<CUstream_st*>(stream);
-  return writes ? volume.write_ranges(ranges, in_order) : volume.read_ranges(ranges, in_order);
-}
-
 /// Moves them, and waits. Of each range its bytes, or a negative errno.
 std::vector<int64_t> move_ranges(MountedVolume& self, const Given& given, bool writes,
                                  uint64_t stream) {
   std::set<OpenFile*> files;
   const std::vector<IoRange> ranges = ranges_of(self, given, files);
   return call_with(self, files, [&](Volume& volume) -> Expected<std::vector<int64_t>> {
-    auto begun = begin(volume, writes, ranges, stream);
+    auto begun = begin_ranges(volume, writes, ranges, stream);
     if (!begun) return begun.error();
     return begun->wait();
   });
@@ -87,7 +82,7 @@ Expected<RangeCall> try_memory(MountedVolume& self, const Memory& given, uint64_
   for (const auto& [address, bytes] : given) {
     ranges.push_back({-1, reinterpret_cast<void*>(address), bytes, 0});
   }
-  return self.call([&](Volume& volume) { return begin(volume, false, ranges, stream); });
+  return self.call([&](Volume& volume) { return begin_ranges(volume, false, ranges, stream); });
 }
 
 /// Raises its error, and that of a stream which is captured.
@@ -148,13 +143,13 @@ class Transfer {
 };
 
 /// The files are no other caller's, who might close them meanwhile.
-Transfer* begin_ranges(MountedVolume& self, const Given& given, bool writes, uint64_t stream) {
+Transfer* begin_transfer(MountedVolume& self, const Given& given, bool writes, uint64_t stream) {
   std::set<OpenFile*> files;
   const std::vector<IoRange> ranges = ranges_of(self, given, files);
   std::vector<nb::object> kept;
   for (const auto& each : given) kept.push_back(std::get<0>(each));
-  RangeCall begun =
-      call_with(self, files, [&](Volume& volume) { return begin(volume, writes, ranges, stream); });
+  RangeCall begun = call_with(
+      self, files, [&](Volume& volume) { return begin_ranges(volume, writes, ranges, stream); });
   return new Transfer(std::move(begun), self.name(), std::move(kept));
 }
 
@@ -170,7 +165,7 @@ void define_device_ranges(nb::module_& module, VolumeClass& volume) {
       .def("unregister_buffer", &unregister_buffer, "number"_a)
       .def("check_memory", &check_memory, "memory"_a, "stream"_a)
       .def("move_ranges", &move_ranges, "ranges"_a, "writes"_a, "stream"_a)
-      .def("begin_ranges", &begin_ranges, "ranges"_a, "writes"_a, "stream"_a);
+      .def("begin_ranges", &begin_transfer, "ranges"_a, "writes"_a, "stream"_a);
 }
 
 }  // namespace gofs::python

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "begin_ranges.hpp"
 #include "buffer.hpp"
 #include "classes.hpp"
 #include "open_file.hpp"
@@ -35,9 +36,7 @@ std::vector<int64_t> move_rows(OpenFile& file, const Offsets& offsets, void* mem
       ranges.push_back({descriptor, static_cast<uint8_t*>(memory) + i * row_bytes, row_bytes,
                         static_cast<uint64_t>(begins[i])});
     }
-    auto* const in_order = reinterpret_cast<CUstream_st*>(stream);
-    auto begun =
-        writes ? volume.write_ranges(ranges, in_order) : volume.read_ranges(ranges, in_order);
+    auto begun = begin_ranges(volume, writes, ranges, stream);
     if (!begun) return begun.error();
     return begun->wait();
   });

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <deque>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "begin_ranges.hpp"
 #include "classes.hpp"
 #include "path.hpp"
 
@@ -29,7 +31,7 @@ class WholeReads {
  public:
   /// File i is read to `offsets[i]` of `memory`, and no further than to `offsets[i + 1]`.
   WholeReads(Volume& volume, const std::vector<std::string>& paths,
-             const std::vector<uint64_t>& offsets, uint8_t* memory, CUstream_st* stream)
+             const std::vector<uint64_t>& offsets, uint8_t* memory, uint64_t stream)
       : volume_(volume),
         paths_(paths),
         offsets_(offsets),
@@ -37,23 +39,20 @@ class WholeReads {
         stream_(stream),
         counts_(paths.size()),
         left_(paths.size()) {
-    std::iota(left_.rbegin(), left_.rend(), size_t{0});
+    std::iota(left_.begin(), left_.end(), size_t{0});
   }
 
   /// Of each file its bytes, or a negative errno; an error where the memory is refused.
   Expected<std::vector<int64_t>> read() {
     Portion before;
-    std::optional<Error> error;
-    while (!left_.empty() && !error) {
+    while (!left_.empty() && !error_) {
       Portion next = open_some(!before.files.empty());
-      if (!next.files.empty()) error = begin(next);
-      const std::optional<Error> failed = finish(before);
-      if (!error) error = failed;
+      begin(next);
+      finish(before);
       before = std::move(next);
     }
-    const std::optional<Error> failed = finish(before);
-    if (!error) error = failed;
-    if (error) return *error;
+    finish(before);
+    if (error_) return *error_;
     return counts_;
   }
 
@@ -67,9 +66,9 @@ class WholeReads {
   /// Those for which no descriptor is left come again, while others are open that are closed soon.
   Portion open_some(bool others) {
     const size_t count = std::min(left_.size(), kPortionFiles);
-    const std::vector<size_t> wanted(left_.rbegin(),
-                                     left_.rbegin() + static_cast<ptrdiff_t>(count));
-    left_.resize(left_.size() - count);
+    const auto end = left_.begin() + static_cast<ptrdiff_t>(count);
+    const std::vector<size_t> wanted(left_.begin(), end);
+    left_.erase(left_.begin(), end);
     std::vector<std::string> paths;
     for (const size_t i : wanted) paths.push_back(paths_[i]);
     const auto opened = volume_.open_many(paths, O_RDONLY);
@@ -80,7 +79,7 @@ class WholeReads {
       portion.descriptors.push_back(*opened[k]);
     }
     others = others || !portion.files.empty();
-    for (size_t k = count; k-- > 0;) {
+    for (size_t k = 0; k < count; ++k) {
       if (opened[k]) continue;
       const int code = opened[k].error().code;
       if (code == EMFILE && others) {
@@ -92,41 +91,46 @@ class WholeReads {
     return portion;
   }
 
-  std::optional<Error> begin(Portion& portion) {
+  void begin(Portion& portion) {
+    if (portion.files.empty()) return;
     std::vector<IoRange> ranges;
     for (size_t k = 0; k < portion.files.size(); ++k) {
       const size_t i = portion.files[k];
       ranges.push_back(
           {portion.descriptors[k], memory_ + offsets_[i], offsets_[i + 1] - offsets_[i], 0});
     }
-    auto begun = volume_.read_ranges(ranges, stream_);
-    if (!begun) return begun.error();
-    portion.call = *std::move(begun);
-    return std::nullopt;
+    auto begun = begin_ranges(volume_, false, ranges, stream_);
+    if (begun) {
+      portion.call = *std::move(begun);
+    } else {
+      keep(begun.error());
+    }
   }
 
-  std::optional<Error> finish(Portion& portion) {
-    std::optional<Error> error;
+  void finish(const Portion& portion) {
+    if (portion.files.empty()) return;
     if (portion.call) {
       const auto moved = portion.call->wait();
-      if (moved) {
-        for (size_t k = 0; k < portion.files.size(); ++k) counts_[portion.files[k]] = (*moved)[k];
-      } else {
-        error = moved.error();
+      if (!moved) keep(moved.error());
+      for (size_t k = 0; moved && k < portion.files.size(); ++k) {
+        counts_[portion.files[k]] = (*moved)[k];
       }
     }
     (void)volume_.close_many(portion.descriptors);  // which were read
-    portion = {};
-    return error;
+  }
+
+  void keep(const Error& error) {
+    if (!error_) error_ = error;
   }
 
   Volume& volume_;
   const std::vector<std::string>& paths_;
   const std::vector<uint64_t>& offsets_;
   uint8_t* const memory_;
-  CUstream_st* const stream_;
+  const uint64_t stream_;
   std::vector<int64_t> counts_;
-  std::vector<size_t> left_;  // the next one last
+  std::deque<size_t> left_;     // files, by number
+  std::optional<Error> error_;  // the first
 };
 
 /// WholeReads::read(), which waits.
@@ -139,9 +143,7 @@ std::vector<int64_t> read_files(MountedVolume& self, const nb::sequence& given,
     throw nb::value_error("there is one offset more than paths");
   }
   auto results = self.call([&](Volume& volume) {
-    return WholeReads(volume, paths, offsets, reinterpret_cast<uint8_t*>(address),
-                      reinterpret_cast<CUstream_st*>(stream))
-        .read();
+    return WholeReads(volume, paths, offsets, reinterpret_cast<uint8_t*>(address), stream).read();
   });
   return take(std::move(results), &self.name());
 }

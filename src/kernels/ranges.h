@@ -124,33 +124,26 @@ GOFS_HD inline uint32_t take_pieces(simt::AnyWarp auto warp, const RangesParams&
   return warp.shfl(first, 0);
 }
 
-/// `move(done)` moves what is left of a piece behind its first `done` bytes, and says how much it
-/// has moved. Bytes of the piece that were moved: fewer than all at the file's end only, since a
+/// By all lanes. Bytes of a piece that were moved: fewer than all at the file's end only, since a
 /// call that ends before an error is followed by one that tells it. Or a negative errno.
-template <typename Move>
-GOFS_HD int64_t move_to_end(uint64_t bytes, Move move) {
+/// Collective, uniform.
+GOFS_HD inline int64_t move_piece(simt::AnyWarp auto warp, vfs::Filesystem& fs, bool writes,
+                                  const RangePiece& piece) {
   uint64_t moved = 0;
   do {
-    const int64_t result = move(moved);
+    uint8_t* const memory = piece.memory + moved;
+    const uint64_t left = piece.bytes - moved;
+    const int64_t result =
+        writes ? vfs::pwrite(warp, fs, piece.descriptor, memory, left, piece.offset + moved)
+               : vfs::pread(warp, fs, piece.descriptor, memory, left, piece.offset + moved);
     if (result < 0) return result;
     if (result == 0) break;
     moved += static_cast<uint64_t>(result);
-  } while (moved < bytes);
+  } while (moved < piece.bytes);
   return static_cast<int64_t>(moved);
 }
 
-/// By all lanes. Collective, uniform.
-GOFS_HD inline int64_t move_piece(simt::AnyWarp auto warp, vfs::Filesystem& fs, bool writes,
-                                  const RangePiece& piece) {
-  return move_to_end(piece.bytes, [&](uint64_t done) {
-    uint8_t* const memory = piece.memory + done;
-    const uint64_t left = piece.bytes - done;
-    return writes ? vfs::pwrite(warp, fs, piece.descriptor, memory, left, piece.offset + done)
-                  : vfs::pread(warp, fs, piece.descriptor, memory, left, piece.offset + done);
-  });
-}
-
-/// By a lane for each piece that is `given`. Collective. Of each lane what move_to_end() has.
+/// By a lane for each piece that is `given`. Collective. Of each lane what move_piece() has.
 GOFS_NOINLINE GOFS_HD inline int64_t move_pieces(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                                                  bool writes, const RangePiece& piece, bool given) {
   uint64_t moved = 0;

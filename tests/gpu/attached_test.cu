@@ -19,7 +19,6 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -844,11 +843,8 @@ TEST_F(AttachedKernels, do_what_their_models_do) {
   constexpr uint32_t kBlocks = 16;
   constexpr uint32_t kWarpsOfBlock = 4;
   constexpr uint32_t kWarps = kBlocks * kWarpsOfBlock;
-  const char* const seed = std::getenv("GOFS_SEED");
-  gofs::testing::RandomCallsParams run{};
-  run.seed = seed != nullptr ? std::strtoull(seed, nullptr, 0) : std::random_device()();
-  run.calls = 300;
-  SCOPED_TRACE("GOFS_SEED=" + std::to_string(run.seed));
+  gofs::testing::RandomCallsParams run = gofs::judges::random_run(300);
+  SCOPED_TRACE(gofs::judges::words_of(run));
   const Pinned<int64_t> answers(size_t{kWarps} * run.calls);
   run.answers = answers.get();
   CHECK_CUDA(cudaMalloc(&run.scratch, kWarps * sizeof(gofs::testing::RandomScratch)));

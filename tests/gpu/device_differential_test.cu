@@ -4,8 +4,6 @@
 // answers, then all that is there, also after unmounting.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -27,11 +25,8 @@ TEST(DeviceDifferential, warps_do_what_their_models_do) {
   const uint32_t blocks = sanitized ? 2 : 16;
   constexpr uint32_t kWarpsOfBlock = 4;
   const uint32_t warps = blocks * kWarpsOfBlock;
-  const char* const seed = std::getenv("GOFS_SEED");
-  gofs::testing::RandomCallsParams run{};
-  run.seed = seed != nullptr ? std::strtoull(seed, nullptr, 0) : std::random_device()();
-  run.calls = sanitized ? 20 : 300;
-  SCOPED_TRACE("GOFS_SEED=" + std::to_string(run.seed));
+  gofs::testing::RandomCallsParams run = gofs::judges::random_run(sanitized ? 20 : 300);
+  SCOPED_TRACE(gofs::judges::words_of(run));
   std::vector<int64_t> answers(size_t{warps} * run.calls);
   const size_t answer_bytes = answers.size() * sizeof(int64_t);
   CHECK_CUDA(cudaMalloc(&run.answers, answer_bytes));

@@ -2,6 +2,8 @@
 #include "random_calls_judge.hpp"
 
 #include <cerrno>
+#include <cstdlib>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -142,6 +144,24 @@ std::string compare_tree(Volume& volume, const Model& model, const std::string& 
 }
 
 }  // namespace
+
+testing::RandomCallsParams random_run(uint32_t calls) {
+  const char* const seed = std::getenv("GOFS_SEED");
+  testing::RandomCallsParams run{};
+  run.seed = seed != nullptr ? std::strtoull(seed, nullptr, 0) : std::random_device()();
+  run.calls = calls;
+  return run;
+}
+
+std::string words_of(const testing::RandomCallsParams& run) {
+  return "GOFS_SEED=" + std::to_string(run.seed);
+}
+
+RandomRunOnHost::RandomRunOnHost(uint32_t warps, uint32_t calls)
+    : params(random_run(calls)), answers(size_t{warps} * calls), scratch(warps) {
+  params.answers = answers.data();
+  params.scratch = scratch.data();
+}
 
 std::string judge_random_calls(const testing::RandomCallsParams& run, uint32_t warps,
                                Volume& volume) {

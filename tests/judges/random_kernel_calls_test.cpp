@@ -3,10 +3,7 @@
 // What random_calls_test.cpp does, by the warps of a client's kernel, through their channel.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <random>
 #include <utility>
-#include <vector>
 
 #include "host/serve/kernel_channel_for_test.h"
 #include "host/volume_access.h"
@@ -131,15 +128,8 @@ class RandomKernelCallsTest : public host::KernelChannelTest {};
 
 TEST_P(RandomKernelCallsTest, many_warps_through_a_channel_do_what_their_models_do) {
   constexpr uint32_t kWarps = 5;  // more than there are slots
-  const char* const seed = std::getenv("GOFS_SEED");
-  testing::RandomCallsParams run{};
-  run.seed = seed != nullptr ? std::strtoull(seed, nullptr, 0) : std::random_device()();
-  run.calls = 400;
-  SCOPED_TRACE("GOFS_SEED=" + std::to_string(run.seed));
-  std::vector<int64_t> answers(kWarps * run.calls);
-  std::vector<testing::RandomScratch> scratch(kWarps);
-  run.answers = answers.data();
-  run.scratch = scratch.data();
+  RandomRunOnHost run(kWarps, 400);
+  SCOPED_TRACE(words_of(run.params));
   {
     // User 0 is whom the models are of, whoever runs this.
     const uint32_t owner = channels_->open({})->number;
@@ -153,21 +143,21 @@ TEST_P(RandomKernelCallsTest, many_warps_through_a_channel_do_what_their_models_
       EXPECT_EQ(volume.mkdir(warp, "/shared", 0777), 0);
     });
     launch(kWarps, [&](const simt::Warp& warp, uint32_t index) {
-      testing::random_calls_body(warp, index, run, volume);
+      testing::random_calls_body(warp, index, run.params, volume);
     });
     channels_->close(opened.number);
     channels_->close(owner);
   }
   end_server();
   Volume volume = host::VolumeAccess::volume(std::move(volume_));
-  EXPECT_EQ(judge_random_calls(run, kWarps, volume), "");
+  EXPECT_EQ(judge_random_calls(run.params, kWarps, volume), "");
   const auto unmounted = volume.unmount();
   ASSERT_TRUE(unmounted) << unmounted.error().message;
   GOFS_NEED_TOOL("fsck.f2fs");
   EXPECT_TRUE(image::fsck_is_clean(image_.path()));
   auto again = Volume::mount(image_.path(), {.backend = "cpu"});
   ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(judge_random_calls(run, kWarps, *again), "");
+  EXPECT_EQ(judge_random_calls(run.params, kWarps, *again), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(servers, RandomKernelCallsTest, host::KernelChannelTest::all());

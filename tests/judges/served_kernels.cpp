@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "served_kernels.h"
 
-#include <atomic>
-
 #include "serve/kernel_batch.h"
+#include "serve/move_for_test.h"
 #include "served_calls.h"
 
 namespace gofs::judges {
@@ -61,16 +60,9 @@ int64_t ServedKernels::ask(const KernelCall& call) {
 
 /// Moves a range by `warps` warps, each of which has its share, unless it may not be shared.
 int64_t ServedKernels::move(uint32_t warps, const MovedRange& range) {
-  KernelChannel& channel = this->channel();
-  std::atomic<int64_t> most = 0;
-  launch(warps, width_, [&](const simt::Warp& warp, uint32_t index) {
-    const int64_t mine = serve::move_share(warp, channel, range, index, warps);
-    int64_t seen = most;
-    while (warp.thread_rank() == 0 && seen < mine && !most.compare_exchange_weak(seen, mine)) {
-    }
+  return serve::move_together(channel(), range, warps, [this](uint32_t count, const auto& work) {
+    launch(count, width_, work);
   });
-  const int64_t moved = serve::moved_bytes(range, most);
-  return moved == serve::kByOneWarp && warps > 1 ? move(1, range) : moved;
 }
 
 int64_t ServedKernels::write_parts(const serve::WrittenParts& write) {

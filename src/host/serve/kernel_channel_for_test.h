@@ -16,6 +16,7 @@
 #include "host/serve/kernel_end.h"
 #include "host/serve/serving_for_test.h"
 #include "serve/kernel_data.h"
+#include "serve/move_for_test.h"
 #include "testing/comes_true.hpp"
 #include "testing/teams.hpp"
 
@@ -105,15 +106,8 @@ class KernelChannelTest : public ServingTest,
   }
   /// Moves a range by `warps` warps together, or by one where it may not be shared.
   int64_t move(Program& program, const serve::MovedRange& range, uint32_t warps) {
-    std::atomic<int64_t> most = 0;
-    launch(warps, [&](const simt::Warp& warp, uint32_t index) {
-      const int64_t mine = serve::move_share(warp, program.channel(), range, index, warps);
-      int64_t seen = most;
-      while (warp.thread_rank() == 0 && seen < mine && !most.compare_exchange_weak(seen, mine)) {
-      }
-    });
-    const int64_t moved = serve::moved_bytes(range, most);
-    return moved == serve::kByOneWarp && warps > 1 ? move(program, range, 1) : moved;
+    return serve::move_together(program.channel(), range, warps,
+                                [&](uint32_t count, const auto& work) { launch(count, work); });
   }
   static uint8_t* data_of(std::string& bytes) { return reinterpret_cast<uint8_t*>(bytes.data()); }
 };
