@@ -5,9 +5,11 @@ torch.save and by the own writer of torch.distributed.checkpoint on the machine'
 are durable before the clock stops.
 
 usage: checkpoint.py VOLUME FOLDER [--parameters N] [--times N]
+       torchrun --nproc-per-node N checkpoint.py SOCKET FOLDER [--parameters N] [--times N]
 
-VOLUME is an image, which is made where it is missing. The best of all times is printed. Needs a GPU
-and torch.
+VOLUME is an image, which is made where it is missing. Ranks share the volume of the server at
+SOCKET: each has the whole state on the same GPU, as with data parallelism, and saves a part of it.
+The best of all times is printed. Needs a GPU and torch.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ import argparse
 import os
 import pathlib
 import shutil
+import stat
 import time
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 
 import gofs
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WIDTH = 4096
+RANKS = int(os.environ.get("WORLD_SIZE", "1"))
+IS_FIRST = int(os.environ.get("RANK", "0")) == 0
 
 
 def make_state(parameters: int) -> dict[str, torch.Tensor]:
@@ -45,15 +51,21 @@ def make_state(parameters: int) -> dict[str, torch.Tensor]:
     }
 
 
+def wait_for_all() -> None:
+    torch.cuda.synchronize()
+    if RANKS > 1:
+        dist.barrier()
+
+
 def best(times: int, act: Callable[[], Any], before: Callable[[], Any] = lambda: None) -> float:
-    """Seconds of the fastest."""
+    """Seconds of the fastest, until the last rank is done."""
     took = []
     for _ in range(times):
         before()
-        torch.cuda.synchronize()
+        wait_for_all()
         began = time.perf_counter()
         act()
-        torch.cuda.synchronize()
+        wait_for_all()
         took.append(time.perf_counter() - began)
     return min(took)
 
@@ -63,6 +75,18 @@ def sync_all(folder: pathlib.Path) -> None:
         descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
+
+
+def open_volume(spec: str, size: int) -> gofs.Volume:
+    """One with room for a state of `size` bytes."""
+    image = spec.split("?")[0]
+    if os.path.exists(image) and stat.S_ISSOCK(os.stat(image).st_mode):
+        return gofs.attach(spec)
+    if RANKS > 1:
+        raise SystemExit("checkpoint: ranks share a volume that gofsd serves; name its socket")
+    if not os.path.exists(image):
+        gofs.mkfs(image, 4 * size + (1 << 30))
+    return gofs.mount(spec, writable=True, backend="cuda")
 
 
 def main() -> None:
@@ -75,9 +99,8 @@ def main() -> None:
     state = make_state(wanted.parameters)
     size = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
     digests = {name: tensor.view(torch.int16).sum().item() for name, tensor in state.items()}
-    image = wanted.volume.split("?")[0]
-    if not os.path.exists(image):
-        gofs.mkfs(image, 4 * size + (1 << 30))
+    if RANKS > 1:
+        dist.init_process_group("gloo")
     wanted.folder.mkdir(parents=True, exist_ok=True)
 
     def zero() -> None:
@@ -90,18 +113,21 @@ def main() -> None:
         for name, tensor in state.items():
             if tensor.view(torch.int16).sum().item() != digests[name]:
                 raise SystemExit(f"checkpoint: {title}: {name} has other values than before")
+        if not IS_FIRST:
+            return
         print(
             f"{title:<28} save {saved:>6.2f} s {size / saved / 1e9:>6.2f} GB/s"
             f"   load {loaded:>6.2f} s {size / loaded / 1e9:>6.2f} GB/s",
             flush=True,
         )
 
-    print(f"{size / 1e9:.2f} GB in {len(state)} tensors")
-    with gofs.mount(wanted.volume, writable=True, backend="cuda") as volume:
+    if IS_FIRST:
+        print(f"{size / 1e9:.2f} GB in {len(state)} tensors, {RANKS} rank(s)")
+    with open_volume(wanted.volume, size) as volume:
         report(
             "gofs.torch.checkpoint",
-            lambda: dcp.save(state, storage_writer=GofsWriter(volume, "/ckpt"), no_dist=True),
-            lambda: dcp.load(state, storage_reader=GofsReader(volume, "/ckpt"), no_dist=True),
+            lambda: dcp.save(state, storage_writer=GofsWriter(volume, "/ckpt"), no_dist=RANKS == 1),
+            lambda: dcp.load(state, storage_reader=GofsReader(volume, "/ckpt"), no_dist=RANKS == 1),
         )
     own = wanted.folder / "dcp"
 
@@ -115,17 +141,22 @@ def main() -> None:
             state[name].copy_(tensor)
 
     def save_by_dcp() -> None:
-        dcp.save(state, storage_writer=dcp.FileSystemWriter(own, sync_files=True), no_dist=True)
+        writer = dcp.FileSystemWriter(own, sync_files=True)
+        dcp.save(state, storage_writer=writer, no_dist=RANKS == 1)
         sync_all(own)
 
-    report("torch.save", save_by_torch, load_by_torch)
+    if RANKS == 1:
+        report("torch.save", save_by_torch, load_by_torch)
+        (wanted.folder / "state.pt").unlink()
     report(
         "torch.distributed.checkpoint",
         save_by_dcp,
-        lambda: dcp.load(state, storage_reader=dcp.FileSystemReader(own), no_dist=True),
+        lambda: dcp.load(state, storage_reader=dcp.FileSystemReader(own), no_dist=RANKS == 1),
     )
-    shutil.rmtree(own)
-    (wanted.folder / "state.pt").unlink()
+    if IS_FIRST:
+        shutil.rmtree(own)
+    if RANKS > 1:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -146,7 +146,12 @@ TEST_P(RangeRingsTest, who_comes_second_waits_for_the_first_in_the_ring) {
     EXPECT_NE(hold.ring, nullptr);
     release(*lock, hold);
   });
-  while (detail::ticket_of(simt::load_relaxed(lock->turns)) < 2) simt::Backoff().pause();
+  // A ticket that is counted before there is a ring is nobody's.
+  const auto is_in_ring = [&] {
+    const uint64_t turns = simt::load_relaxed(lock->turns);
+    return detail::ring_of(turns) != 0 && detail::ticket_of(turns) == 2;
+  };
+  while (!is_in_ring()) simt::Backoff().pause();
   // Who overlaps the second alone does not overtake him; who overlaps neither goes on.
   RangeHold hold{};
   EXPECT_EQ(exclusive(*lock, {12, 1}, hold), -ETIMEDOUT);
