@@ -54,13 +54,9 @@ class CudaMedia final : public kernels::LoadedMedia {
     const uint64_t units = simt::divide_up(media_.bytes, uint64_t{1} << ssd::kMarkShift);
     std::string error = add(units * sizeof(uint32_t), true);
     if (!error.empty()) return error;
-    auto* const words = reinterpret_cast<uint32_t*>(newest_);
-    error = add(sizeof(ssd::ChangeMarks), true);
-    if (!error.empty()) return error;
-    media_.marks = reinterpret_cast<ssd::ChangeMarks*>(newest_);
-    const ssd::ChangeMarks marks{ImageCopy::kFirstEpoch, words};
-    changes_.emplace(ImageCopy::Source{media_, words, !on_device_}, *file_);
-    return copy(media_.marks, &marks, 1);
+    media_.marks = reinterpret_cast<uint32_t*>(newest_);
+    changes_.emplace(ImageCopy::Source{media_, !on_device_}, *file_);
+    return {};
   }
 
   std::string make_contiguous(uint64_t bytes, bool on_device) {
@@ -136,9 +132,6 @@ class CudaMedia final : public kernels::LoadedMedia {
     explicit ByCuda(CudaMedia& cuda) : media(cuda) {}
     std::string pull(void* to_host, const void* from, uint64_t bytes) override {
       return media.copy(static_cast<uint8_t*>(to_host), static_cast<const uint8_t*>(from), bytes);
-    }
-    std::string push(void* to, const void* from_host, uint64_t bytes) override {
-      return media.copy(static_cast<uint8_t*>(to), static_cast<const uint8_t*>(from_host), bytes);
     }
     CudaMedia& media;
   };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/image_copy.h"
 
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "simt/available_memory.h"
@@ -13,6 +16,36 @@ namespace gofs::gpu {
 namespace {
 
 constexpr uint64_t kUnitBytes = uint64_t{1} << ssd::kMarkShift;
+constexpr uint64_t kPageBytes = 4096;
+
+/// Calls `act(i)`, which answers 0 or a negative errno, for each i below `count`, from several
+/// threads where that is worth it, until one fails. The answer of one that has failed, or 0.
+template <typename Act>
+int for_each(uint64_t count, Act act) {
+  constexpr uint32_t kThreadsMax = 8;
+  constexpr uint64_t kEach = 16;  // units: 4 MiB
+  std::atomic<uint64_t> next{0};
+  std::atomic<int> error{0};
+  const auto work = [&] {
+    for (uint64_t i = next++; i < count && error == 0; i = next++) {
+      if (const int failed = act(i); failed != 0) error = failed;
+    }
+  };
+  std::vector<std::jthread> others;
+  const uint64_t wanted = simt::min<uint64_t>(
+      count / kEach, simt::min(kThreadsMax, std::thread::hardware_concurrency()));
+  try {
+    while (others.size() + 1 < wanted) others.emplace_back(work);
+  } catch (const std::system_error&) {  // those that there are do
+  }
+  work();
+  others.clear();  // waits for them
+  return error;
+}
+
+std::string write_error_words(int error) {
+  return error == 0 ? std::string() : "writing: " + ssd::file_error_words(error);
+}
 
 }  // namespace
 
@@ -26,6 +59,7 @@ ImageCopy::ImageCopy(Source source, ssd::FileBackEnd& file)
     : source_(std::move(source)),
       file_(file),
       marks_(simt::divide_up(source_.media.bytes, kUnitBytes)),
+      newer_marks_(marks_.size()),
       chunks_(source_.media.is_chunked() ? simt::divide_up(source_.media.bytes, ssd::kChunkBytes)
                                          : 0),
       changed_(marks_.size()) {}
@@ -45,24 +79,20 @@ void ImageCopy::release() {
   copied_.reset();
 }
 
-/// A unit is marked when a write to it has been made, with the epoch of that moment; but who sets
-/// the mark may have read the epoch just before this call changes it, and set it just after this
-/// call has read the marks. So marks of the last epoch count as well.
+/// The data is copied later than its mark, which was set later than the data: what a mark that is
+/// seen stands for is copied, and what another one stands for has a newer mark at the next look.
 std::string ImageCopy::look() {
-  const uint32_t next = epoch_ + 1;
-  std::string error = copier_->push(&source_.media.marks->epoch, &next, sizeof(next));
-  if (error.empty()) {
-    error = copier_->pull(marks_.data(), source_.marks, marks_.size() * sizeof(uint32_t));
-  }
+  const uint64_t bytes = marks_.size() * sizeof(uint32_t);
+  std::string error = copier_->pull(newer_marks_.data(), source_.media.marks, bytes);  // [S9]
   if (error.empty() && !chunks_.empty()) {
     error = copier_->pull(chunks_.data(), source_.media.chunks, chunks_.size() * sizeof(uint64_t));
   }
   if (!error.empty()) return error;
   for (uint64_t unit = 0; unit < marks_.size(); ++unit) {
-    if (marks_[unit] != 0 && marks_[unit] + 1 >= epoch_) changed_[unit] = true;
+    if (newer_marks_[unit] != marks_[unit]) changed_[unit] = true;
     if (changed_[unit] && is_there(unit)) taken_.push_back(unit);
   }
-  epoch_ = next;
+  marks_.swap(newer_marks_);
   return {};
 }
 
@@ -71,15 +101,22 @@ std::string ImageCopy::copy_taken(uint64_t bytes_max) {
   if (bytes == 0 || bytes > bytes_max) return {};
   copied_.reset(new (std::nothrow) uint8_t[bytes]);
   if (copied_ == nullptr) return {};
+  const auto copy_of = [this](uint64_t i) { return copied_.get() + i * kUnitBytes; };
+  if (source_.is_host_memory) {
+    for_each(taken_.size(), [&](uint64_t i) {
+      std::memcpy(copy_of(i), memory_of(taken_[i]), bytes_of(taken_[i]));
+      return 0;
+    });
+    return {};
+  }
+  // One thread asks the copier. It would wait for Linux at each page that is not there yet.
+  for_each(taken_.size(), [&](uint64_t i) {
+    for (uint64_t at = 0; at < kUnitBytes; at += kPageBytes) copy_of(i)[at] = 0;
+    return 0;
+  });
   std::string error;
-  uint8_t* to = copied_.get();
-  for (const uint64_t unit : taken_) {
-    if (source_.is_host_memory) {
-      std::memcpy(to, memory_of(unit), bytes_of(unit));
-    } else if (error = copier_->pull(to, memory_of(unit), bytes_of(unit)); !error.empty()) {
-      break;
-    }
-    to += kUnitBytes;
+  for (uint64_t i = 0; i < taken_.size() && error.empty(); ++i) {
+    error = copier_->pull(copy_of(i), memory_of(taken_[i]), bytes_of(taken_[i]));
   }
   return error;
 }
@@ -100,37 +137,39 @@ std::string ImageCopy::write() {
 }
 
 int ImageCopy::reserve_taken() {
-  int error = 0;
-  for (size_t i = 0; i < taken_.size() && error == 0; ++i) {
-    error = file_.reserve(offset_of(taken_[i]), bytes_of(taken_[i]));
-  }
-  return error;
+  return for_each(taken_.size(), [this](uint64_t i) {
+    return file_.reserve(offset_of(taken_[i]), bytes_of(taken_[i]));
+  });
 }
 
 std::string ImageCopy::write_taken() {
+  if (copied_ == nullptr && !source_.is_host_memory) return write_from_device();
+  return write_error_words(for_each(taken_.size(), [this](uint64_t i) {
+    const uint64_t unit = taken_[i];
+    return write_unit(unit, copied_ ? copied_.get() + i * kUnitBytes : memory_of(unit));
+  }));
+}
+
+std::string ImageCopy::write_from_device() {
+  constexpr uint64_t kUnitsAtOnce = 128;
+  std::vector<uint8_t> bytes(simt::min<uint64_t>(taken_.size(), kUnitsAtOnce) * kUnitBytes);
   std::string error;
-  for (size_t i = 0; i < taken_.size() && error.empty(); ++i) {
-    if (copied_ != nullptr) {
-      error = write_unit(taken_[i], copied_.get() + i * kUnitBytes);
-    } else if (source_.is_host_memory) {
-      error = write_unit(taken_[i], memory_of(taken_[i]));
-    } else {
-      error = write_from_device(taken_[i]);
+  for (uint64_t first = 0; first < taken_.size() && error.empty(); first += kUnitsAtOnce) {
+    const uint64_t* const units = taken_.data() + first;
+    const uint64_t count = simt::min<uint64_t>(taken_.size() - first, kUnitsAtOnce);
+    for (uint64_t i = 0; i < count && error.empty(); ++i) {
+      error = copier_->pull(bytes.data() + i * kUnitBytes, memory_of(units[i]), bytes_of(units[i]));
     }
+    if (!error.empty()) break;
+    error = write_error_words(for_each(
+        count, [&](uint64_t i) { return write_unit(units[i], bytes.data() + i * kUnitBytes); }));
   }
   return error;
 }
 
-std::string ImageCopy::write_from_device(uint64_t unit) {
-  std::vector<uint8_t> bytes(bytes_of(unit));
-  std::string error = copier_->pull(bytes.data(), memory_of(unit), bytes.size());
-  return error.empty() ? write_unit(unit, bytes.data()) : error;
-}
-
-std::string ImageCopy::write_unit(uint64_t unit, const uint8_t* from) {
+int ImageCopy::write_unit(uint64_t unit, const uint8_t* from) {
   const iovec part{const_cast<uint8_t*>(from), bytes_of(unit)};
-  const int error = file_.write(offset_of(unit), {&part, 1});
-  return error == 0 ? std::string() : "writing: " + ssd::file_error_words(error);
+  return file_.write(offset_of(unit), {&part, 1});
 }
 
 uint64_t ImageCopy::bytes_of(uint64_t unit) const {

@@ -28,13 +28,10 @@ class ImageCopy {
  public:
   struct Source {
     ssd::Media media;             // with marks, which only warps reach, as its table
-    uint32_t* marks = nullptr;    // the words of these
     bool is_host_memory = false;  // the contents themselves: the host reads them where they lie
   };
-  /// `media.marks->epoch` is kFirstEpoch. `file` outlives this.
+  /// All marks are 0. `file` outlives this.
   ImageCopy(Source source, ssd::FileBackEnd& file);
-
-  static constexpr uint32_t kFirstEpoch = 1;
 
   /// Finds what has changed. Up to `bytes_max` of it is copied; if it is more, nothing is. Empty,
   /// or what went wrong: then nothing is lost, and the next call finds it again. `copier` is used
@@ -56,8 +53,8 @@ class ImageCopy {
   int reserve_taken();
   std::string write_taken();
   void release();
-  std::string write_from_device(uint64_t unit);
-  std::string write_unit(uint64_t unit, const uint8_t* from);
+  std::string write_from_device();
+  int write_unit(uint64_t unit, const uint8_t* from);
   uint64_t offset_of(uint64_t unit) const { return unit << ssd::kMarkShift; }
   uint64_t bytes_of(uint64_t unit) const;
   bool is_there(uint64_t unit) const;
@@ -66,13 +63,13 @@ class ImageCopy {
   const Source source_;
   ssd::FileBackEnd& file_;
   kernels::MemoryCopier* copier_ = nullptr;  // of the last collect()
-  uint32_t epoch_ = kFirstEpoch;
-  std::vector<uint32_t> marks_;        // as they were at the last look, and
-  std::vector<uint64_t> chunks_;       // the table
-  std::vector<bool> changed_;          // units that the file does not have yet
-  std::vector<uint64_t> taken_;        // those that the next write() is about
-  std::unique_ptr<uint8_t[]> copied_;  // these, one after the other; or null
-  std::string error_;                  // that is not got over
+  std::vector<uint32_t> marks_;              // as they were at the last look,
+  std::vector<uint32_t> newer_marks_;        // as they are at this one, and
+  std::vector<uint64_t> chunks_;             // the table
+  std::vector<bool> changed_;                // units that the file does not have yet
+  std::vector<uint64_t> taken_;              // those that the next write() is about
+  std::unique_ptr<uint8_t[]> copied_;        // these, one after the other; or null
+  std::string error_;                        // that is not got over
 };
 
 }  // namespace gofs::gpu

@@ -62,15 +62,13 @@ class CopiedImage final : public kernels::LoadedMedia, private kernels::MemoryCo
               controls),
         memory_media_(memory_, file_.size()),
         media_(memory_media_.media()),
-        words_(memory_.allocate_array<uint32_t>((media_.bytes >> ssd::kMarkShift) + 1)),
-        marks_{gpu::ImageCopy::kFirstEpoch, words_} {
+        marks_(memory_.allocate_array<uint32_t>((media_.bytes >> ssd::kMarkShift) + 1)) {
     const iovec all{media_.base, media_.bytes};
     if (file_.read(0, {&all, 1}) != 0) throw std::bad_alloc();
-    media_.marks = &marks_;
-    changes_ =
-        std::make_unique<gpu::ImageCopy>(gpu::ImageCopy::Source{media_, words_, false}, file_);
+    media_.marks = marks_;
+    changes_ = std::make_unique<gpu::ImageCopy>(gpu::ImageCopy::Source{media_, false}, file_);
   }
-  ~CopiedImage() override { memory_.release(words_); }
+  ~CopiedImage() override { memory_.release(marks_); }
 
   const ssd::Media& media() const override { return media_; }
   bool is_copy() const override { return true; }
@@ -90,11 +88,6 @@ class CopiedImage final : public kernels::LoadedMedia, private kernels::MemoryCo
     std::memcpy(to, from, bytes);
     return {};
   }
-  std::string push(void* to, const void* from, uint64_t bytes) override {
-    if (by_ != nullptr) return by_->push(to, from, bytes);
-    std::memcpy(to, from, bytes);
-    return {};
-  }
 
   kernels::MemoryCopier* by_ = nullptr;
   CopyControls& controls_;
@@ -102,8 +95,7 @@ class CopiedImage final : public kernels::LoadedMedia, private kernels::MemoryCo
   simt::HostMemorySpace memory_;
   ssd::MemoryMedia memory_media_;
   ssd::Media media_;
-  uint32_t* const words_;
-  ssd::ChangeMarks marks_;
+  uint32_t* const marks_;
   std::unique_ptr<gpu::ImageCopy> changes_;
 };
 

@@ -64,18 +64,6 @@ std::string QuietVolume::pull(void* to_host, const void* from, uint64_t bytes) {
   return {};
 }
 
-std::string QuietVolume::push(void* to, const void* from_host, uint64_t bytes) {
-  for (uint64_t done = 0; done < bytes;) {
-    const uint64_t part = simt::min<uint64_t>(bytes - done, QuietMemory::kBytes);
-    std::memcpy(memory_.bytes.data(), static_cast<const uint8_t*>(from_host) + done, part);
-    if (!have_copied(static_cast<uint8_t*>(to) + done, memory_.bytes.data(), part)) {
-      return kNotQuiet;
-    }
-    done += part;
-  }
-  return {};
-}
-
 /// False: the warp is gone.
 bool QuietVolume::have_copied(void* to, const void* from, uint64_t bytes) {
   if (!holding_.joinable()) return false;

@@ -40,7 +40,6 @@ class QuietVolume final : public kernels::MemoryCopier {
 
   /// By the warp, while it is quiet.
   std::string pull(void* to_host, const void* from, uint64_t bytes) override;
-  std::string push(void* to, const void* from_host, uint64_t bytes) override;
 
  private:
   bool have_copied(void* to, const void* from, uint64_t bytes);

@@ -26,13 +26,11 @@ struct MediaRoom {
   uint64_t spares;          // of the others so many can be had
 };
 
-/// Copies between memory of the host, any of it, and memory that only the backend's warps reach.
-/// Empty, or why not.
+/// Copies to memory of the host, any of it, what only the backend's warps reach. Empty, or why not.
 class MemoryCopier {
  public:
   virtual ~MemoryCopier() = default;
   virtual std::string pull(void* to_host, const void* from, uint64_t bytes) = 0;
-  virtual std::string push(void* to, const void* from_host, uint64_t bytes) = 0;
 };
 
 /// Contents of an SSD as the backend's warps reach them; frees them when it goes.

@@ -58,14 +58,8 @@ struct ChunkPool {
   }
 };
 
-/// Which parts were written since when, for who writes them to where they shall last: a word for
-/// each unit of 1 << kMarkShift bytes, the epoch that was the current one when the last command
-/// that wrote there had moved its data, or 0. It is set before the command is completed.
-struct ChangeMarks {
-  uint32_t epoch;
-  uint32_t* words;
-};
-
+/// A mark says how often a unit of 1 << kMarkShift bytes was written (modulo 2^32), for who brings
+/// what has changed to where it shall last.
 inline constexpr uint32_t kMarkShift = 18;
 
 /// What the host is asked to do with a part of media that it alone reaches.
@@ -91,7 +85,7 @@ struct Media {
   bool read_only = false;
   simt::HostFunction sync = nullptr;  // makes all earlier writes durable; null: nothing to do
   void* sync_context = nullptr;
-  ChangeMarks* marks = nullptr;  // null: it is not asked
+  uint32_t* marks = nullptr;  // of each unit; null: it is not asked
 
   /// True if there are no pointers to the data; never on a GPU.
   GOFS_HD bool is_apart() const { return simt::can_call_host(transfer); }
@@ -105,14 +99,15 @@ struct Media {
     return simt::min(wanted, kChunkBytes - (offset & (kChunkBytes - 1)));
   }
 
-  /// Notes that some of the `bytes` (not 0) at `offset` have changed. Not before: a command may
-  /// take longer than who looks at the marks takes for two looks.
+  /// Marks that some of the `bytes` (not 0) at `offset` have changed: after it, so that who sees
+  /// the mark sees the data, and before the command is completed. By one lane; what others have
+  /// moved is synchronised with it.
   GOFS_HD void mark_changed(uint64_t offset, uint64_t changed_bytes) const {
     if (marks == nullptr) return;
-    const uint32_t epoch = simt::load_relaxed(marks->epoch);
+    const simt::Release release;
     const uint64_t last = (offset + changed_bytes - 1) >> kMarkShift;
     for (uint64_t unit = offset >> kMarkShift; unit <= last; ++unit) {
-      simt::store_relaxed(marks->words[unit], epoch);
+      release.add(marks[unit], 1u);  // [S9]
     }
   }
 

@@ -97,14 +97,13 @@ class MarkedMedia : public ::testing::Test {
   Status run(IoOpcode opcode, uint64_t lba, uint32_t count) {
     return driver_.run(queue_, TestDriver::io_entry(opcode, lba, count, buffer_, buffer_ + 4096));
   }
-  std::vector<uint32_t> words() const { return {words_, words_ + kUnits}; }
+  std::vector<uint32_t> marks() const { return {marks_, marks_ + kUnits}; }
 
   TestMemory memory_;
   MemoryMedia memory_media_{memory_.space(), kUnits << kMarkShift};
   uint8_t* const buffer_ = memory_.bytes(8192);
-  uint32_t* const words_ = reinterpret_cast<uint32_t*>(memory_.bytes(kUnits * sizeof(uint32_t)));
-  // Where LBA 0 is: what is written there changes the epoch.
-  ChangeMarks* const marks_ = new (memory_media_.media().base) ChangeMarks{5, words_};
+  // Where LBA 0 is: what is written there changes them.
+  uint32_t* const marks_ = reinterpret_cast<uint32_t*>(memory_media_.media().base);
   TestDriver driver_{{}, media()};
   TestQueue queue_ = [this] {
     driver_.enable_ready();
@@ -115,20 +114,22 @@ class MarkedMedia : public ::testing::Test {
 TEST_F(MarkedMedia, writes_and_zeroes_are_marked_in_all_units_that_they_touch) {
   EXPECT_EQ(run(IoOpcode::kWrite, 2 * kUnitLbas - 8, 16), kSuccess);
   EXPECT_EQ(run(IoOpcode::kWriteZeroes, 5 * kUnitLbas, 8), kSuccess);
-  EXPECT_EQ(words(), (std::vector<uint32_t>{0, 5, 5, 0, 0, 5, 0, 0}));
+  EXPECT_EQ(marks(), (std::vector<uint32_t>{0, 1, 1, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(run(IoOpcode::kWrite, 2 * kUnitLbas, 8), kSuccess);
+  EXPECT_EQ(marks(), (std::vector<uint32_t>{0, 1, 2, 0, 0, 1, 0, 0}));
 }
 
 TEST_F(MarkedMedia, reads_and_what_is_refused_are_not_marked) {
   EXPECT_EQ(run(IoOpcode::kRead, 8, 16), kSuccess);
   EXPECT_EQ(run(IoOpcode::kWrite, kUnits * kUnitLbas - 8, 16), kLbaOutOfRange);
-  EXPECT_EQ(words(), std::vector<uint32_t>(kUnits, 0));
+  EXPECT_EQ(marks(), std::vector<uint32_t>(kUnits, 0));
 }
 
 TEST_F(MarkedMedia, a_mark_is_set_after_the_data_was_moved) {
-  const ChangeMarks later{9, words_};
-  std::memcpy(buffer_, &later, sizeof(later));
+  constexpr uint32_t kWritten = 9;
+  std::memcpy(buffer_, &kWritten, sizeof(kWritten));
   EXPECT_EQ(run(IoOpcode::kWrite, 0, 8), kSuccess);
-  EXPECT_EQ(words_[0], 9u);
+  EXPECT_EQ(marks_[0], kWritten + 1);
 }
 
 /// Memory that fails on demand.

@@ -120,6 +120,7 @@ GOFS_HD inline format::nvme::Status zero_media(simt::AnyWarp auto warp, const Me
     uint8_t* const target = media.find(offset);
     if (target != nullptr) {
       move_media(warp, 1, {{target, nullptr, static_cast<uint32_t>(step)}, true});
+      warp.sync();
       if (warp.thread_rank() == 0) media.mark_changed(offset, step);
     }
     offset += step;
@@ -236,6 +237,7 @@ GOFS_HD inline void move_data(simt::AnyWarp auto warp, const VirtualController& 
     move_pieces(warp, piece, owner.to_media, window_pieces);
   }
   // Of a command that has failed on the way as well: parts of it may have been moved.
+  warp.sync();
   if (changes) {
     controller.media.mark_changed(command.lba << controller.lba_shift, command.transfer_bytes);
   }
