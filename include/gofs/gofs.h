@@ -368,11 +368,30 @@ enum gofs_open_flags_t {
 /// A descriptor, which kernels may use as well; it is not one of the operating system. `mode`: the
 /// permissions of a file that is made; there is no umask.
 GOFS_API int gofs_open(gofs_volume* volume, const char* path, uint32_t flags, uint32_t mode);
-/// Opens a file by what its gofs_stat_t had in `ino` and `generation`, whatever its name is by now.
-/// With the volume's UUID the two are the file's identity. -ESTALE: it has been removed; -EINVAL
-/// for flags that make or empty files; -EPERM where the volume is attached.
-GOFS_API int gofs_open_inode(gofs_volume* volume, uint64_t ino, uint32_t generation,
-                             uint32_t flags);
+
+/// What a file is known by as long as there is one, whatever its names are, in another mount and
+/// another process too. No two files of any volumes have the same, unless one volume is a copy of
+/// the other.
+typedef struct gofs_identity_t {
+  uint8_t uuid[16];     // of the volume
+  uint64_t ino;         // number of the inode
+  uint32_t generation;  // as gofs_stat_t has it
+  uint32_t unused;      // 0; not looked at
+} gofs_identity_t;
+
+/// The identity of what `fd` has open, which stays the same until it is removed. It is durable as
+/// the file is: after a sync. Of any descriptor, by any user. `*identity` stays as it is after an
+/// error.
+GOFS_API int gofs_identity(gofs_volume* volume, int fd, gofs_identity_t* identity);
+/// Opens a file or a directory by it, as open_by_handle_at(2) does. The directories above it are
+/// not asked: -EPERM for other users than 0. Permissions of the file itself count as by
+/// gofs_open(). A file without names is found while it is open.
+///
+/// -ESTALE: no inode of this volume has the number and the generation, since the file has been
+/// removed, or it is another volume's. -EINVAL for flags that make or empty files; -ELOOP for a
+/// symbolic link, unless it is GOFS_OPEN_PATH.
+GOFS_API int gofs_open_inode(gofs_volume* volume, const gofs_identity_t* file, uint32_t flags);
+
 /// -EBADF where it is not open. What was written is not made durable by this.
 GOFS_API int gofs_close(gofs_volume* volume, int fd);
 

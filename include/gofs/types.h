@@ -90,6 +90,16 @@ struct Stat {
   uint32_t generation;  // tells a file from one that had the same number before; i_generation
 };
 
+/// What a file is known by as long as there is one, whatever its names are: Volume::identity()
+/// gives it, and Volume::open_inode() takes it, in another mount and another process too. No two
+/// files of any volumes have the same, unless one volume is a copy of the other.
+struct Identity {
+  uint8_t uuid[16];     // of the volume, as its superblock has it
+  uint64_t ino;         // number of the inode
+  uint32_t generation;  // as Stat has it
+  uint32_t unused;      // 0; not looked at
+};
+
 /// As struct statvfs, with the numbers that Linux gives. Each is right at some moment of the call.
 struct FilesystemStat {
   uint64_t block_bytes;       // what all counts of blocks are in

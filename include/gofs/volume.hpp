@@ -249,12 +249,16 @@ class GOFS_API Volume {
   /// Flags as in <fcntl.h>; EROFS for what would write where the volume is mounted for reading.
   /// `mode`: the permissions of a file that is made (O_CREAT); there is no umask.
   Expected<int> open(const std::string& path, uint32_t flags = 0, uint32_t mode = 0666);
-  /// Opens a file by what its Stat had in `ino` and `generation`, whatever its name is by now, as
-  /// open_by_handle_at(2) does. With the volume's UUID (info()) the two are the file's identity.
-  /// ESTALE: it has been removed, also where its number is another file's now. EINVAL for flags
-  /// that make or empty files; EPERM where the volume is attached, since the directories above the
-  /// file are not asked.
-  Expected<int> open_inode(uint64_t ino, uint32_t generation, uint32_t flags = 0);
+  /// Opens the file or directory of which identity() said `file`, whatever its name is by now, as
+  /// open_by_handle_at(2) does, also after the volume was mounted again. The directories above it
+  /// are not asked, so this is for those who may search all of them: EPERM for other users than 0
+  /// (MountOptions::uid, of an attached volume the user of the program). Permissions and flags of
+  /// the inode itself count as by open(). A file without names is found while it is open.
+  ///
+  /// ESTALE: no inode of this volume has the number and the generation, since the file has been
+  /// removed, also where its number is another's now, or it is another volume's. EINVAL for flags
+  /// that make or empty files; ELOOP for a symbolic link, unless it is O_PATH.
+  Expected<int> open_inode(const Identity& file, uint32_t flags = 0);
   /// EBADF where it is not open. What was written is not made durable by this.
   Expected<void> close(int fd);
   /// Bytes read: fewer than asked at the end of the file only. An error says nothing of how much
@@ -277,6 +281,10 @@ class GOFS_API Volume {
   Expected<Stat> stat(const std::string& path);
   Expected<Stat> lstat(const std::string& path);
   Expected<Stat> fstat(int fd);
+  /// What open_inode() finds the file by, which stays the same until it is removed. It is durable
+  /// as the file is: after sync(), or fsync() of the file. Of any descriptor, also of O_PATH, by
+  /// any user. EBADF where it is not open.
+  Expected<Identity> identity(int fd);
   /// stat(), open() and close() of many files: of each what that call would answer, in their order.
   /// On a GPU some thousands are made by one launch, so they take no longer than a few calls do;
   /// of one file that is given twice either may be first.

@@ -4,6 +4,8 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,6 +30,19 @@ std::unique_ptr<OpenFile> open(std::shared_ptr<MountedVolume> self, nb::handle g
   return std::make_unique<OpenFile>(std::move(self), descriptor, std::move(path));
 }
 
+/// `name` is what errors call it.
+std::unique_ptr<OpenFile> open_inode(std::shared_ptr<MountedVolume> self, const nb::bytes& uuid,
+                                     uint64_t ino, uint32_t generation, uint32_t flags,
+                                     nb::handle name) {
+  Identity file{{}, ino, generation, 0};
+  if (uuid.size() != sizeof(file.uuid)) throw nb::value_error("a UUID of 16 bytes is wanted");
+  std::memcpy(file.uuid, uuid.c_str(), sizeof(file.uuid));
+  Path path(name);
+  const int descriptor =
+      take(self->call([&](Volume& volume) { return volume.open_inode(file, flags); }), &path);
+  return std::make_unique<OpenFile>(std::move(self), descriptor, std::move(path));
+}
+
 nb::bytes readlink(MountedVolume& self, nb::handle given) {
   const Path path(given);
   return as_bytes(
@@ -38,6 +53,7 @@ nb::bytes readlink(MountedVolume& self, nb::handle given) {
 
 void define_names(VolumeClass& volume) {
   volume.def("open", &open, "path"_a.none(), "flags"_a, "permissions"_a)
+      .def("open_inode", &open_inode, "uuid"_a, "ino"_a, "generation"_a, "flags"_a, "name"_a)
       .def("stat", on_path<&Volume::stat>, "path"_a.none())
       .def("lstat", on_path<&Volume::lstat>, "path"_a.none())
       .def("access", on_path<&Volume::access>, "path"_a.none(), "mode"_a)

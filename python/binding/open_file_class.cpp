@@ -102,6 +102,12 @@ nb::list readdir(OpenFile& self) {
   return list;
 }
 
+/// The volume's UUID, the number of the inode and its generation.
+nb::tuple identity(OpenFile& self) {
+  const Identity found = self.call([](Volume& volume, int fd) { return volume.identity(fd); });
+  return nb::make_tuple(nb::bytes(found.uuid, sizeof(found.uuid)), found.ino, found.generation);
+}
+
 template <auto call>
 struct OnDescriptor;
 
@@ -132,6 +138,7 @@ void define_open_file(nb::module_& module) {
       .def("truncate", on_descriptor<&Volume::ftruncate>, "size"_a)
       .def("allocate", on_descriptor<&Volume::fallocate>, "mode"_a, "offset"_a, "bytes"_a)
       .def("stat", on_descriptor<&Volume::fstat>)
+      .def("identity", &identity, nb::sig("def identity(self) -> tuple[bytes, int, int]"))
       .def("sync", on_descriptor<&Volume::fsync>)
       .def("sync_data", on_descriptor<&Volume::fdatasync>)
       .def("readdir", &readdir, nb::sig("def readdir(self) -> list[tuple[bytes, int, int]]"));

@@ -31,6 +31,7 @@ from gofs._copying import Copied, copy
 from gofs._entries import DirEntry, ScandirIterator
 from gofs._errors import CorruptionError
 from gofs._file import File
+from gofs._identity import Identity
 from gofs._mounting import attach, mkfs, mount
 from gofs._names import RENAME_EXCHANGE, RENAME_NOREPLACE
 from gofs._packed import PackedFiles
@@ -48,6 +49,7 @@ __all__ = [
     "CorruptionError",
     "DirEntry",
     "File",
+    "Identity",
     "LookupCounts",
     "MemoryPart",
     "MemoryReport",

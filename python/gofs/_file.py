@@ -16,12 +16,14 @@ from gofs import _moving
 from gofs._buffers import memory_to_fill, memory_to_read
 from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
+from gofs._identity import identity_of
 from gofs._numbers import LONG_MAX, not_negative, whole_number
 from gofs._whole_writes import pwrite_all, write_rest
 
 if TYPE_CHECKING:
     from gofs import _core
     from gofs._device import DeviceMemory
+    from gofs._identity import Identity
     from gofs._modes import Mode
     from gofs._typing import Memory
     from gofs._volume import Volume
@@ -167,6 +169,10 @@ class File(io.RawIOBase):
     def stat(self) -> os.stat_result:
         """As os.fstat()."""
         return self._volume._result_of(self._core.stat())
+
+    def identity(self) -> Identity:
+        """As Volume.identity()."""
+        return identity_of(self._core)
 
     def fsync(self) -> None:
         """Returns when the contents, the attributes and, of a new file, the name are durable."""

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening files, with the modes and buffers of the built-in open()."""
+"""Opening files, by path or by identity, with the modes and buffers of the built-in open()."""
 
 from __future__ import annotations
 
 import io
 import os
+import uuid
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gofs._file import File
 from gofs._modes import parse_mode
-from gofs._numbers import LONG_MAX, permissions_number, whole_number
+from gofs._numbers import LONG_MAX, permissions_number, text, whole_number
 
 if TYPE_CHECKING:
+    from gofs._identity import Identity
     from gofs._typing import AnyPath
     from gofs._volume import Volume
 
@@ -39,3 +41,23 @@ def open_file(
     if parsed.readable:
         return io.BufferedReader(file, size)
     return io.BufferedWriter(file, size)
+
+
+def open_inode(volume: Volume, identity: Identity, mode: str) -> File:
+    """Volume.open_inode()."""
+    try:
+        of_volume, ino, generation = identity
+    except (TypeError, ValueError):
+        raise TypeError(f"identity: what identity() gave is wanted, not {identity!r}") from None
+    parsed = parse_mode(mode)
+    if parsed.flags & (os.O_EXCL | os.O_TRUNC):
+        raise ValueError(f"invalid mode: {mode!r}: the file is there: 'rb', 'r+b', 'ab' or 'a+b'")
+    name = f"inode {whole_number('ino', ino, most=2**64 - 1)}"
+    core = volume._core.open_inode(
+        uuid.UUID(text("uuid", of_volume)).bytes,
+        ino,
+        whole_number("generation", generation),
+        parsed.flags & ~os.O_CREAT,
+        name,
+    )
+    return File(volume, core, name, parsed)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 from gofs._closing import Closing
 from gofs._contents import read_file, read_into, read_into_async, write_file, write_file_async
 from gofs._file import File
+from gofs._identity import identity_of
 from gofs._names import Names
 from gofs._numbers import not_negative, several, truth_value, whole_number
-from gofs._opening import open_file
+from gofs._opening import open_file, open_inode
 from gofs._ranges import read_ranges, write_ranges
 from gofs._rows import read_rows, write_rows
 from gofs._read_many import read_dir, read_many, read_many_into
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gofs import _core
+    from gofs._identity import Identity
     from gofs._packed import PackedFiles
     from gofs._transfer import Transfer
     from gofs._typing import AnyPath, Memory, Stream
@@ -221,6 +223,31 @@ class Volume(Names, Closing):
         128 KiB. A file that is made has `permissions`; there is no umask.
         """
         return open_file(self, path, mode, buffering, permissions)
+
+    def identity(self, file: File | AnyPath, *, follow_symlinks: bool = True) -> Identity:
+        """What open_inode() finds the file, the directory or what else it is by.
+
+        It stays the same until the file is removed, whatever its name is, and is durable as the
+        file is. No permission of the file itself is needed.
+        """
+        if isinstance(file, File):
+            return file.identity()
+        keeps = 0 if truth_value("follow_symlinks", follow_symlinks) else os.O_NOFOLLOW
+        with closing(self._core.open(file, os.O_PATH | keeps, 0)) as opened:
+            return identity_of(opened)
+
+    def open_inode(self, identity: Identity, mode: str = "rb") -> File:
+        """Opens a file by its identity, whatever its name is by now, as open_by_handle_at(2) does.
+
+        Without a buffer; `mode` is one of open() that neither makes nor empties a file. The
+        directories above it are not asked, so this is for those who may search all of them:
+        PermissionError for other users than 0. The file itself is as by open(). One without names
+        is found while it is open.
+
+        Raises OSError (ESTALE) where the file has been removed, also if its number is another's
+        now, and where it is another volume's.
+        """
+        return open_inode(self, identity, mode)
 
     @overload
     def read(self, path: AnyPath, *, offset: int = 0, size: int | None = None) -> bytes: ...

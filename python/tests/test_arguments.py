@@ -11,6 +11,8 @@ import pytest
 
 import gofs
 
+UUID = "00112233-4455-6677-8899-aabbccddeeff"
+
 # A method of a volume that has a file /file, its arguments, and what is said of them.
 CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
     ("chmod", ("/file", "rw"), {}, TypeError, "mode: a whole number such as 0o644 is wanted"),
@@ -29,6 +31,12 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] =
     ("open", ("/new", "wb"), {"permissions": "rw"}, TypeError, "permissions: a whole number"),
     ("open", ("/file",), {"buffering": "x"}, TypeError, "buffering: a whole number"),
     ("open", ("/file", 3), {}, TypeError, "mode: one such as 'rb' is wanted, not 3"),
+    ("open_inode", ("/file",), {}, TypeError, "identity: what identity() gave is wanted, not '/f"),
+    ("open_inode", ((1, 2, 3),), {}, TypeError, "uuid: text is wanted, not 1"),
+    ("open_inode", ((UUID, -1, 3),), {}, OverflowError, "ino: a number from 0 to"),
+    ("open_inode", ((UUID, 4, "x"),), {}, TypeError, "generation: a whole number is wanted"),
+    ("open_inode", ((UUID, 4, 5), "wb"), {}, ValueError, "invalid mode: 'wb': the file is there"),
+    ("identity", ("/file",), {"follow_symlinks": 2}, TypeError, "follow_symlinks: True or"),
     ("write", ("/new", b""), {"permissions": "rw"}, TypeError, "permissions: a whole number"),
     ("write", ("/new", b""), {"sync": 2}, TypeError, "sync: True or False is wanted, not 2"),
     ("write_async", ("/new", b""), {"permissions": "rw"}, TypeError, "permissions: a whole"),

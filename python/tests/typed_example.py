@@ -37,6 +37,10 @@ def copy_out(image: pathlib.Path, target: pathlib.Path) -> dict[str, int]:
         with volume.open("/file", buffering=0) as unbuffered:
             file_again: gofs.File = unbuffered
             sizes["unbuffered"] = file_again.pread(bytearray(4), 0)
+        identity: gofs.Identity = volume.identity("/file")
+        with volume.open_inode(identity, "r+b") as by_identity:
+            same: bool = by_identity.identity() == identity
+            sizes[identity.uuid] = identity.ino + identity.generation + same
         with volume.open("/file", buffering=len(label)) as buffered:
             sizes["buffered"] = len(buffered.read(1))
         with volume.open("/file", buffering=-1) as buffered:

@@ -104,4 +104,15 @@ GOFS_NOINLINE GOFS_HD inline int load_inodes(simt::AnyWarp auto warp, Volume& vo
   return result < 0 ? result : unpacked;
 }
 
+/// As load_inodes(), where the number may be out of date: -ENOENT, and nothing is reported, if it
+/// is no inode's any more.
+GOFS_NOINLINE GOFS_HD inline int find_inodes(simt::AnyWarp auto warp, Volume& volume,
+                                             uint32_t lanes, uint32_t ino, Inode& inode) {
+  int unpacked = 0;
+  const int result = find_nodes(warp, volume, lanes, ino, ino, [&](const format::NodeBlock& block) {
+    unpacked = detail::unpack_inode(volume, block, ino, inode);
+  });
+  return result < 0 ? result : unpacked;
+}
+
 }  // namespace gofs::f2fs

@@ -116,21 +116,17 @@ Expected<int> Volume::open(const std::string& path, uint32_t flags, uint32_t mod
   return fd;
 }
 
-Expected<int> Volume::open_inode(uint64_t ino, uint32_t generation, uint32_t flags) {
-  constexpr uint32_t kRefused = vfs::kOpenCreate | vfs::kOpenExclusive | vfs::kOpenTruncate;
-  const std::string subject = "inode " + std::to_string(ino);
-  if ((flags & kRefused) != 0) return host::make_error(EINVAL, subject);
-  if (ino == 0 || ino > UINT32_MAX) return state_->explain(-ESTALE, subject);
+Expected<int> Volume::open_inode(const Identity& file, uint32_t flags) {
+  const std::string subject = "inode " + std::to_string(file.ino);
   const auto answer = state_->call(
-      {.verb = Verb::kOpenInode, .number = static_cast<uint32_t>(ino), .flags = flags});
-  if (answer.result < 0) return state_->explain(answer.result, subject);
-  // While it is open its number is no other file's.
+      {.verb = Verb::kOpenIdentity, .flags = flags, .input = &file, .bytes = sizeof(file)});
+  if (answer.result == -ESTALE) {
+    return host::make_error(ESTALE, subject, "the file has been removed, or is another volume's");
+  }
+  if (answer.result < 0) return state_->explain(answer.result, subject, file.ino);
   const int fd = static_cast<int>(answer.result);
   state_->name_descriptor(fd, subject);
-  const auto found = fstat(fd);
-  if (found && found->generation == generation) return fd;
-  (void)close(fd);
-  return found ? state_->explain(-ESTALE, subject) : found.error();
+  return fd;
 }
 
 Expected<void> Volume::close(int fd) {
@@ -171,6 +167,13 @@ Expected<Stat> Volume::lstat(const std::string& path) {
 Expected<Stat> Volume::fstat(int fd) {
   return stat_or_error(*state_, {.verb = Verb::kFstat, .descriptor = fd},
                        state_->descriptor_name(fd));
+}
+
+Expected<Identity> Volume::identity(int fd) {
+  Identity identity{};
+  const auto answer = state_->call({.verb = Verb::kIdentity, .descriptor = fd}, identity);
+  if (answer.result < 0) return state_->explain(answer.result, state_->descriptor_name(fd));
+  return identity;
 }
 
 std::vector<Expected<Stat>> Volume::stat_many(const std::vector<std::string>& paths) {

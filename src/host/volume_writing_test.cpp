@@ -110,27 +110,48 @@ TEST_P(VolumeWritingTest, changes_are_there_after_unmounting) {
   EXPECT_EQ(error_of(volume.setxattr("/odd", "user.a", "")), EROFS);
 }
 
-TEST_P(VolumeWritingTest, a_file_is_found_by_its_number_until_it_is_removed) {
+TEST_P(VolumeWritingTest, a_file_is_found_by_its_identity_until_it_is_removed) {
   std::optional<Volume> volume = mount(kWriting);
-  const Stat odd = volume->stat("/odd").value();
-  const Stat made = volume->fstat(volume->open("/made", O_RDWR | O_CREAT).value()).value();
+  const Identity odd = volume->identity(volume->open("/odd", O_PATH).value()).value();
+  const Identity made = volume->identity(volume->open("/made", O_RDWR | O_CREAT).value()).value();
   EXPECT_TRUE(volume->rename("/made", "/renamed"));
   ASSERT_TRUE(volume->unmount());
+  volume.emplace(mount(kReading));
+  const int reader = volume->open_inode(made).value();
+  EXPECT_EQ(volume->identity(reader).value().generation, made.generation);
+  EXPECT_EQ(error_of(volume->open_inode(made, O_RDWR)), EROFS);
+  ASSERT_TRUE(volume->unmount());
   volume.emplace(mount(kWriting));
-  for (const Stat& file : {odd, made}) {
-    const int fd = volume->open_inode(file.ino, file.generation).value();
-    EXPECT_EQ(volume->fstat(fd).value().ino, file.ino);
+  for (const Identity& file : {odd, made}) {
+    const int fd = volume->open_inode(file).value();
+    const Stat stat = volume->fstat(fd).value();
+    EXPECT_EQ(stat.ino, file.ino);
+    EXPECT_EQ(stat.generation, file.generation);
     EXPECT_TRUE(volume->close(fd));
-    EXPECT_EQ(error_of(volume->open_inode(file.ino, file.generation + 1)), ESTALE);
-    EXPECT_EQ(error_of(volume->open_inode(file.ino + (uint64_t{1} << 32), file.generation)),
-              ESTALE);
+    Identity other = file;
+    ++other.generation;
+    EXPECT_EQ(error_of(volume->open_inode(other)), ESTALE);
+    other = file;
+    other.uuid[15] ^= 1;
+    EXPECT_EQ(error_of(volume->open_inode(other)), ESTALE);
   }
-  EXPECT_EQ(error_of(volume->open_inode(made.ino, made.generation, O_TRUNC)), EINVAL);
-  EXPECT_EQ(error_of(volume->open_inode(0, 0)), ESTALE);
+  EXPECT_EQ(error_of(volume->open_inode(made, O_TRUNC)), EINVAL);
+  EXPECT_EQ(error_of(volume->open_inode({})), ESTALE);
+  EXPECT_EQ(error_of(volume->identity(1000)), EBADF);
   EXPECT_TRUE(volume->unlink("/renamed"));
-  EXPECT_EQ(error_of(volume->open_inode(made.ino, made.generation)), ESTALE);
+  const auto gone = volume->open_inode(made);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ESTALE);
+  EXPECT_EQ(gone.error().message, "inode " + std::to_string(made.ino) +
+                                      ": the file has been removed, or is another volume's");
+  EXPECT_TRUE(volume->warnings().empty());
   EXPECT_TRUE(volume->unmount());
+  EXPECT_EQ(error_of(volume->open_inode(odd)), ENODEV);
   expect_sound();
+  MountOptions user = kReading;
+  user.uid = 7;
+  volume.emplace(mount(user));
+  EXPECT_EQ(error_of(volume->open_inode(odd)), EPERM);
 }
 
 TEST_P(VolumeWritingTest, a_write_that_finds_no_room_goes_on_nowhere_else) {

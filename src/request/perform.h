@@ -9,6 +9,7 @@
 #include "vfs/call_counts.h"
 #include "vfs/copy_range.h"
 #include "vfs/fallocate.h"
+#include "vfs/identity.h"
 #include "vfs/memory_use.h"
 #include "vfs/metadata.h"
 #include "vfs/open.h"
@@ -36,7 +37,7 @@ GOFS_HD int64_t give(simt::AnyWarp auto warp, const Arguments& call, const Struc
   return answer;
 }
 
-// Not inlined, these six: what they hold would be part of every call's frame.
+// Not inlined, these eight: what they hold would be part of every call's frame.
 
 GOFS_NOINLINE GOFS_HD inline int64_t memory(simt::AnyWarp auto warp, vfs::Filesystem& fs,
                                             const Arguments& call) {
@@ -59,6 +60,20 @@ GOFS_NOINLINE GOFS_HD inline int64_t stat(simt::AnyWarp auto warp, vfs::Filesyst
                              ? vfs::fstat(warp, fs, call.request.descriptor, stat)
                              : vfs::stat(warp, fs, call.path, last_link(call.request), stat);
   return give(warp, call, stat, answer);
+}
+
+GOFS_NOINLINE GOFS_HD inline int64_t identity(simt::AnyWarp auto warp, vfs::Filesystem& fs,
+                                              const Arguments& call) {
+  Identity identity{};
+  const int64_t answer = vfs::identity(warp, fs, call.request.descriptor, identity);
+  return give(warp, call, identity, answer);
+}
+
+GOFS_NOINLINE GOFS_HD inline int64_t open_identity(simt::AnyWarp auto warp, vfs::Filesystem& fs,
+                                                   const Arguments& call) {
+  if (call.request.bytes != sizeof(Identity)) return -EINVAL;
+  return vfs::open_identity(warp, fs, *static_cast<const Identity*>(call.buffer),
+                            call.request.flags);
 }
 
 GOFS_NOINLINE GOFS_HD inline int64_t statfs(simt::AnyWarp auto warp, vfs::Filesystem& fs,
@@ -204,6 +219,8 @@ GOFS_HD inline int64_t perform_any(simt::AnyWarp auto warp, vfs::Filesystem& fs,
       return vfs::open(warp, fs, call.path, request.flags, request.mode);
     case Verb::kOpenInode:
       return vfs::open_inode(warp, fs, request.number, request.flags);
+    case Verb::kOpenIdentity:
+      return open_identity(warp, fs, call);
     case Verb::kClose:
       return vfs::close(warp, fs, request.descriptor);
     case Verb::kPread:
@@ -221,6 +238,8 @@ GOFS_HD inline int64_t perform_any(simt::AnyWarp auto warp, vfs::Filesystem& fs,
     case Verb::kStat:
     case Verb::kFstat:
       return stat(warp, fs, call);
+    case Verb::kIdentity:
+      return identity(warp, fs, call);
     case Verb::kStatfs:
       return statfs(warp, fs, call);
     case Verb::kAccess:

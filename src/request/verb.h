@@ -14,8 +14,9 @@ namespace gofs::request {
 /// A comment says what a call takes beside what its row tells, and what it answers if not 0. All
 /// answer a negative errno where they fail.
 enum class Verb : uint16_t {
-  kOpen,       // flags, mode -> descriptor
-  kOpenInode,  // number, flags -> descriptor
+  kOpen,          // flags, mode -> descriptor
+  kOpenInode,     // number, flags -> descriptor
+  kOpenIdentity,  // the Identity in the buffer, flags -> descriptor
   kClose,
   kPread,    // offset -> bytes read
   kPwrite,   // offset -> bytes written; of a piece -ESPIPE where the descriptor appends
@@ -25,6 +26,7 @@ enum class Verb : uint16_t {
   kReaddir,  // -> number of entries
   kStat,
   kFstat,
+  kIdentity,
   kStatfs,
   kAccess,    // flags (AccessBits)
   kReadlink,  // -> bytes of the target
@@ -105,6 +107,7 @@ struct VerbRow {
 inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
     {Verb::kOpen, "open", CallKind::kOpen, kPath | kGives},
     {Verb::kOpenInode, "open by number", CallKind::kOpen, kNumber | kLooks | kGives},
+    {Verb::kOpenIdentity, "open by identity", CallKind::kOpen, kInput | kSteady | kLooks | kGives},
     {Verb::kClose, "close", CallKind::kClose, kDescriptor | kLooks},
     {Verb::kPread, "pread", CallKind::kRead, kDescriptor | kOutput | kLooks, 1},
     {Verb::kPwrite, "pwrite", CallKind::kWrite, kDescriptor | kInput},
@@ -115,6 +118,8 @@ inline constexpr std::array<VerbRow, kVerbs> kVerbRows = {{
      sizeof(NamedEntry)},
     {Verb::kStat, "stat", CallKind::kStat, kPath | kOutput | kLooks, 0, sizeof(Stat)},
     {Verb::kFstat, "fstat", CallKind::kStat, kDescriptor | kOutput | kLooks, 0, sizeof(Stat)},
+    {Verb::kIdentity, "identity", CallKind::kStat, kDescriptor | kOutput | kLooks, 0,
+     sizeof(Identity)},
     {Verb::kStatfs, "statfs", CallKind::kStat, kOutput | kLooks, 0, sizeof(FilesystemStat)},
     {Verb::kAccess, "access", CallKind::kStat, kPath | kLooks},
     {Verb::kReadlink, "readlink", CallKind::kStat, kPath | kOutput | kLooks, 1},

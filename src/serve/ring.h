@@ -22,7 +22,7 @@
 namespace gofs::serve {
 
 /// Changes with every change of what is shared.
-inline constexpr uint32_t kRingVersion = 6;
+inline constexpr uint32_t kRingVersion = 7;
 inline constexpr uint64_t kRingMagic = 0x31676e6972736667;  // "gfsring1"
 
 /// Slots of a ring: a power of two.

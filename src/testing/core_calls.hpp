@@ -20,6 +20,7 @@
 #include "vfs/clients.h"
 #include "vfs/copy_range.h"
 #include "vfs/fallocate.h"
+#include "vfs/identity.h"
 #include "vfs/layout.h"
 #include "vfs/memory_use.h"
 #include "vfs/metadata.h"
@@ -238,6 +239,7 @@ GOFS_CALL(mkdir)
 GOFS_CALL(mknod)
 GOFS_CALL(open)
 GOFS_CALL(open_existing)
+GOFS_CALL(open_identity)
 GOFS_CALL(open_inode)
 GOFS_CALL(opendir)
 GOFS_CALL(poll)

@@ -7,7 +7,8 @@
 //
 // Descriptors, tickets and batches belong to the client that has got them; to all others they are
 // as if they were not open. Inodes by number are for the mount alone, since no search permission is
-// asked on the way to them. What is known of whole paths is known for one client.
+// asked on the way to them; by identity (identity.h) they are for user 0, of whichever client. What
+// is known of whole paths is known for one client.
 #pragma once
 
 #include "vfs/filesystem.h"

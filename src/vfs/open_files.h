@@ -167,19 +167,26 @@ GOFS_HD inline void release_descriptor(simt::AnyWarp auto warp, Filesystem& fs, 
   }
 }
 
+/// Opens the descriptor `fd`, which was taken, for an open inode, to which the caller has counted
+/// a reference. One lane.
+GOFS_HD inline void fill_descriptor(const simt::AnyWarp auto& warp, Filesystem& fs, int fd,
+                                    uint32_t open_inode, const f2fs::Inode& inode, uint32_t flags) {
+  // chattr +S: all that is written to it is to be durable.
+  if ((inode.flags & format::kFlagSync) != 0) flags |= kOpenDataSync;
+  Descriptor& descriptor = fs.descriptors[fd];
+  simt::store_relaxed(descriptor.open_inode, open_inode);
+  simt::store_relaxed(descriptor.flags, flags);
+  simt::store_relaxed(descriptor.position, uint64_t{0});
+  simt::store_release(descriptor.state, owner_of_client(client_of(warp)));  // [V3]
+}
+
 /// Opens the descriptor `fd`, which was taken, for an inode, by one lane: `fd`, or as
 /// acquire_open_inode() says.
 GOFS_HD inline int open_descriptor(const simt::AnyWarp auto& warp, Filesystem& fs, int fd,
                                    const f2fs::Inode& inode, uint32_t flags, SeenClosings* seen) {
   const int open_inode = acquire_open_inode(fs, inode, seen);
   if (open_inode < 0) return open_inode;
-  // chattr +S: all that is written to it is to be durable.
-  if ((inode.flags & format::kFlagSync) != 0) flags |= kOpenDataSync;
-  Descriptor& descriptor = fs.descriptors[fd];
-  simt::store_relaxed(descriptor.open_inode, static_cast<uint32_t>(open_inode));
-  simt::store_relaxed(descriptor.flags, flags);
-  simt::store_relaxed(descriptor.position, uint64_t{0});
-  simt::store_release(descriptor.state, owner_of_client(client_of(warp)));  // [V3]
+  fill_descriptor(warp, fs, fd, static_cast<uint32_t>(open_inode), inode, flags);
   return fd;
 }
 

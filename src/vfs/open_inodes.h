@@ -125,6 +125,19 @@ GOFS_HD inline void share_open_inode(Filesystem& fs, uint32_t index) {
   simt::unlock(set.lock);
 }
 
+/// Counts one more reference to the inode `ino` of this generation, if it is open. By one lane.
+/// Index, or -ESTALE.
+GOFS_HD inline int acquire_if_open(Filesystem& fs, uint32_t ino, uint32_t generation) {
+  const uint32_t home = home_of(fs, ino);
+  uint32_t& lock = fs.open_inode_sets[home].lock;
+  lock_table(lock);
+  int index = find_open_inode(fs, home, ino);
+  if (index >= 0 && fs.open_inodes[index].inode.generation != generation) index = -1;
+  if (index >= 0) ++fs.open_inodes[index].references;
+  simt::unlock(lock);
+  return index >= 0 ? index : -ESTALE;
+}
+
 /// The times of `ino`, which may be open, have been set to something, or it has been given set-ID
 /// bits: the next write sets the times again, even if one did so in the same moment before, and
 /// looks again for bits to clear. By one lane.

@@ -393,6 +393,11 @@ class Walker {
     vfs::Stat stat{};
     turn();
     answer(vfs::fstat(warp_, fs_, fd, stat));
+    turn();
+    vfs::Identity file{};
+    if (vfs::identity(warp_, fs_, fd, file) != 0 || file.ino != ino) wrong("another identity");
+    const int64_t again = answer(vfs::open_identity(warp_, fs_, file, vfs::kOpenReadOnly));
+    if (again >= 0) answer(vfs::close(warp_, fs_, static_cast<int>(again)));
     read_at(fd, 0, WalkMemory::kReadBytes);
     read_at(fd, 1, 4099);  // bounces
     // Where the trees of nodes begin, and the end.
@@ -588,6 +593,14 @@ class Walker {
       const int fd = vfs::open_inode(warp_, fs_, ino, vfs::kOpenPath);
       mix(static_cast<uint64_t>(fd));
       if (fd >= 0) answer(vfs::close(warp_, fs_, fd));
+    }
+    for (const uint64_t ino : {uint64_t{1}, uint64_t{nids}, (uint64_t{1} << 32) + 3}) {
+      turn();
+      vfs::Identity file{{}, ino, 0, 0};
+      std::copy(std::begin(fs_.volume.uuid), std::end(fs_.volume.uuid), file.uuid);
+      if (vfs::open_identity(warp_, fs_, file, vfs::kOpenPath) != -ESTALE) {
+        wrong("an answer about a number that no inode has");
+      }
     }
     turn();
     if (vfs::fstat(warp_, fs_, 1 << 20, stat) != -EBADF || vfs::close(warp_, fs_, -1) != -EBADF) {

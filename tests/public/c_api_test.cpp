@@ -97,6 +97,7 @@ struct WrongCall {
 std::vector<std::function<int64_t(gofs_volume*)>> calls_about_a_volume() {
   static char buffer[64];
   static gofs_stat_t stat;
+  static gofs_identity_t identity;
   static gofs_filesystem_stat_t room;
   static gofs_directory_entry_t entries[GOFS_READDIR_ENTRIES_MIN];
   static gofs_statistics_t statistics = sized<gofs_statistics_t>();
@@ -115,6 +116,8 @@ std::vector<std::function<int64_t(gofs_volume*)>> calls_about_a_volume() {
       [](V v) { return gofs_unregister_buffer(v, 1); },
       [](V v) { return gofs_statistics(v, &statistics); },
       [](V v) { return gofs_open(v, "/file", 0, 0); },
+      [](V v) { return gofs_identity(v, 0, &identity); },
+      [](V v) { return gofs_open_inode(v, &identity, 0); },
       [](V v) { return gofs_close(v, 0); },
       [](V v) { return gofs_pread(v, 0, buffer, sizeof(buffer), 0); },
       [](V v) { return gofs_read(v, 0, buffer, sizeof(buffer)); },
@@ -210,6 +213,8 @@ TEST_F(CApiTest, pointers_that_are_null_and_must_not_be_are_named) {
       {[](auto v) { return gofs_register_buffer(v, nullptr, 1, nullptr); }, "memory"},
       {[](auto v) { return gofs_register_buffer(v, v, 1, nullptr); }, "id"},
       {[](auto v) { return gofs_open(v, nullptr, 0, 0); }, "path"},
+      {[](auto v) { return gofs_identity(v, 0, nullptr); }, "identity"},
+      {[](auto v) { return gofs_open_inode(v, nullptr, 0); }, "file"},
       {[](auto v) { return gofs_truncate(v, nullptr, 0); }, "path"},
       {[](auto v) { return gofs_symlink(v, nullptr, "/a"); }, "target"},
       {[](auto v) { return gofs_symlink(v, "a", nullptr); }, "path"},

@@ -22,6 +22,8 @@
 static const char* files_are_written_and_read(gofs_volume* volume) {
   char buffer[64] = {0};
   gofs_stat_t stat;
+  gofs_identity_t identity;
+  int again;
   const int fd = gofs_open(volume, "/file",
                            GOFS_OPEN_READ_WRITE | GOFS_OPEN_CREATE | GOFS_OPEN_EXCLUSIVE, 0640);
   CHECK(fd >= 0);
@@ -41,6 +43,13 @@ static const char* files_are_written_and_read(gofs_volume* volume) {
   CHECK(gofs_ftruncate(volume, fd, 5) == 0);
   CHECK(gofs_pread(volume, fd, buffer, sizeof(buffer), 0) == 5);
   CHECK(memcmp(buffer, "Hello", 5) == 0);
+  CHECK(gofs_identity(volume, fd, &identity) == 0 && identity.ino == stat.ino);
+  again = gofs_open_inode(volume, &identity, GOFS_OPEN_READ_ONLY);
+  CHECK(again >= 0 && gofs_pread(volume, again, buffer, sizeof(buffer), 0) == 5);
+  CHECK(gofs_close(volume, again) == 0);
+  CHECK(gofs_open_inode(volume, &identity, GOFS_OPEN_TRUNCATE) == -EINVAL);
+  ++identity.generation;
+  CHECK(gofs_open_inode(volume, &identity, GOFS_OPEN_READ_ONLY) == -ESTALE);
   CHECK(gofs_truncate(volume, "/file", 100000) == 0);
   CHECK(gofs_lseek(volume, fd, 0, GOFS_SEEK_END) == 100000);
   CHECK(gofs_pread(volume, fd, NULL, 0, 0) == 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gofs/gofs.h: files by their descriptors, and their contents.
+#include <bit>
+
 #include "host/c/call.h"
 
 using namespace gofs::host::c;
@@ -10,9 +12,15 @@ int gofs_open(gofs_volume* volume, const char* path, uint32_t flags, uint32_t mo
               [&] { return volume->volume.open(path, flags, mode); });
 }
 
-int gofs_open_inode(gofs_volume* volume, uint64_t ino, uint32_t generation, uint32_t flags) {
-  return call({{"volume", volume}},
-              [&] { return volume->volume.open_inode(ino, generation, flags); });
+int gofs_identity(gofs_volume* volume, int fd, gofs_identity_t* identity) {
+  return call({{"volume", volume}, {"identity", identity}},
+              [&] { return give(volume->volume.identity(fd), identity); });
+}
+
+int gofs_open_inode(gofs_volume* volume, const gofs_identity_t* file, uint32_t flags) {
+  return call({{"volume", volume}, {"file", file}}, [&] {
+    return volume->volume.open_inode(std::bit_cast<gofs::Identity>(*file), flags);
+  });
 }
 
 int gofs_close(gofs_volume* volume, int fd) {

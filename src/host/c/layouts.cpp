@@ -42,6 +42,11 @@ GOFS_SAME_PLACE(gofs_stat_t, Stat, advise);
 GOFS_SAME_PLACE(gofs_stat_t, Stat, project_id);
 GOFS_SAME_PLACE(gofs_stat_t, Stat, generation);
 
+static_assert(kAlike<gofs_identity_t, Identity>);
+GOFS_SAME_PLACE(gofs_identity_t, Identity, uuid);
+GOFS_SAME_PLACE(gofs_identity_t, Identity, ino);
+GOFS_SAME_PLACE(gofs_identity_t, Identity, generation);
+
 static_assert(kAlike<gofs_filesystem_stat_t, FilesystemStat>);
 GOFS_SAME_PLACE(gofs_filesystem_stat_t, FilesystemStat, block_bytes);
 GOFS_SAME_PLACE(gofs_filesystem_stat_t, FilesystemStat, blocks);

@@ -226,6 +226,42 @@ TEST_F(AttachedVolumeTest, many_files_are_made_and_looked_at_at_once) {
   expect_sound();
 }
 
+TEST_F(AttachedVolumeTest, files_are_opened_by_identity_by_root_of_this_server_and_the_next) {
+  Volume volume = attach();
+  const int fd = volume.open("/file", O_RDWR | O_CREAT).value();
+  EXPECT_EQ(volume.pwrite(fd, "kept", 4, 0).value(), 4u);
+  const Identity file = volume.identity(fd).value();
+  EXPECT_EQ(file.ino, volume.fstat(fd)->ino);
+  EXPECT_EQ(code_of(volume.identity(fd + 1)), EBADF);
+  EXPECT_EQ(code_of(volume.rename("/file", "/other")), 0);
+  EXPECT_EQ(code_of(volume.sync()), 0);
+  const bool is_root = ::geteuid() == 0;
+  for (const bool next : {false, true}) {
+    if (next) {
+      end();
+      serve();
+      EXPECT_EQ(code_of(volume.identity(fd)), ESTALE) << "of a server that has ended";
+    }
+    const auto opened = volume.open_inode(file);
+    EXPECT_EQ(code_of(opened), is_root ? 0 : EPERM);
+    if (!is_root) continue;
+    char bytes[5] = {};
+    EXPECT_EQ(volume.pread(*opened, bytes, 4, 0).value(), 4u);
+    EXPECT_STREQ(bytes, "kept");
+    EXPECT_EQ(code_of(volume.close(*opened)), 0);
+  }
+  if (is_root) {
+    Identity wrong = file;
+    wrong.uuid[0] ^= 1;
+    EXPECT_EQ(code_of(volume.open_inode(wrong)), ESTALE);
+    EXPECT_EQ(code_of(volume.open_inode(file, O_CREAT)), EINVAL);
+    EXPECT_EQ(code_of(volume.unlink("/other")), 0);
+    const Error gone = volume.open_inode(file).error();
+    EXPECT_EQ(gone.code, ESTALE);
+    EXPECT_NE(gone.message.find("the file has been removed"), std::string::npos) << gone.message;
+  }
+}
+
 TEST_F(AttachedVolumeTest, no_server_is_an_error_that_says_so) {
   EXPECT_EQ(code_of(Volume::attach(path_ + "x")), ENOENT);
   const Error of_image = Volume::attach(image_.path()).error();

@@ -214,6 +214,13 @@ TEST_P(ChannelTest, what_is_wrong_with_a_call_is_said) {
             -EINVAL);
   EXPECT_EQ(client.call({.verb = static_cast<Verb>(999)}), -ENOSYS);
   EXPECT_EQ(client.call({.verb = Verb::kOpenInode, .number = 3}), -EPERM);
+  Identity file{};
+  const auto opens = [&](uint64_t bytes) {
+    return client.call({.verb = Verb::kOpenIdentity, .input = &file, .bytes = bytes});
+  };
+  EXPECT_EQ(opens(sizeof(file)), -ESTALE);
+  EXPECT_EQ(opens(sizeof(file) - 1), -EINVAL);
+  EXPECT_EQ(client.call({.verb = Verb::kOpenIdentity}), -EINVAL);
   const std::string name(256, 'n');
   EXPECT_EQ(client.call({.verb = Verb::kRemovexattr, .path = &root, .name = &name}), -ERANGE);
 }
@@ -231,6 +238,17 @@ TEST_P(ChannelTest, each_client_is_its_own_user) {
             -EBADF);
   EXPECT_EQ(bob.close(anns), -EBADF);
   EXPECT_EQ(byte, 'x');
+  Identity file{};
+  const CallRequest asks{
+      .verb = Verb::kIdentity, .descriptor = anns, .buffer = &file, .bytes = sizeof(file)};
+  EXPECT_EQ(bob.call(asks), -EBADF);
+  EXPECT_EQ(ann.call(asks), 0);
+  const CallRequest opens{.verb = Verb::kOpenIdentity, .input = &file, .bytes = sizeof(file)};
+  EXPECT_EQ(ann.call(opens), -EPERM) << "it may not search everything";
+  Client root(server_, 0);
+  const auto roots = static_cast<int>(root.call(opens));
+  ASSERT_GE(roots, 0);
+  EXPECT_EQ(root.close(roots), 0);
   EXPECT_EQ(bob.about(Verb::kUnlink, "/anns"), -EPERM) << "the directory is sticky";
   Stat stat{};
   EXPECT_EQ(bob.stat("/anns", stat), 0);
