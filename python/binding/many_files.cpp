@@ -93,6 +93,17 @@ void close_many(MountedVolume& self, const std::vector<nb::object>& given) {
   });
 }
 
+/// The exception of a call that has answered with `code` alone, which is not raised: with the
+/// volume's words, where it is still mounted.
+nb::object error_of(MountedVolume& self, int code, nb::handle given) {
+  const Path path(given);
+  if (self.is_closed() || !self.is_ours()) {
+    return exception_of({code, error_text(-int64_t{code})}, &path);
+  }
+  const Error error = self.call([&](Volume& volume) { return volume.explain(code, path.bytes()); });
+  return exception_of(error, &path);
+}
+
 }  // namespace
 
 void define_many_files(VolumeClass& volume) {
@@ -103,7 +114,9 @@ void define_many_files(VolumeClass& volume) {
       .def("open_many", &open_many, "paths"_a, "flags"_a,
            nb::sig("def open_many(self, paths: object, flags: int) -> list[OpenFile]"))
       .def("close_many", &close_many, "files"_a,
-           nb::sig("def close_many(self, files: collections.abc.Sequence[OpenFile]) -> None"));
+           nb::sig("def close_many(self, files: collections.abc.Sequence[OpenFile]) -> None"))
+      .def("error_of", &error_of, "code"_a, "path"_a,
+           nb::sig("def error_of(self, code: int, path: object) -> OSError"));
 }
 
 }  // namespace gofs::python

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gofs import _moving
 from gofs._buffers import bytes_to_read, memory_to_fill
 from gofs._device import DeviceMemory, common_stream
+from gofs._errors import raise_first
 from gofs._file import File
 from gofs._gpu_memory import gpu_memory
 from gofs._numbers import not_negative
@@ -86,20 +87,16 @@ def write_ranges(
         names = _names_of(files)
         numbers = [i for i, memory in enumerate(memories) if not isinstance(memory, _Host)]
         parts = [(cores[i], offsets[i], memory) for i, memory in zip(numbers, on_gpu)]
-        errors = {
-            numbers[i]: error
-            for i, error in _moving.write_each(
-                volume._core, parts, [names[i] for i in numbers], order
-            ).items()
+        errors: dict[int, OSError | int] = {
+            numbers[i]: code for i, code in _moving.write_each(volume._core, parts, order).items()
         }
         for i, memory in enumerate(memories):
             if isinstance(memory, _Host):
                 try:
-                    pwrite_all(cores[i], memory.data, offsets[i], names[i])
+                    pwrite_all(volume._core, cores[i], memory.data, offsets[i], names[i])
                 except OSError as error:
                     errors[i] = error
-    for i in sorted(errors):
-        raise errors[i]
+    raise_first(volume._core, errors, names)
 
 
 class _Host:
@@ -134,7 +131,7 @@ def _read_to_gpu(
         with _opened(volume, [file for file, _, _ in some], os.O_RDONLY) as cores:
             wanted = [(core, offset, memory) for core, (_, offset, memory) in zip(cores, some)]
             results += _moving.read_each(volume._core, wanted, order)
-    return _moving.counts_of(results, _names_of([file for file, _, _ in parts]))
+    return _moving.counts_of(volume._core, results, _names_of([file for file, _, _ in parts]))
 
 
 def _portions(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:

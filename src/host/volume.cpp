@@ -553,6 +553,8 @@ Expected<Statistics> Volume::statistics() {
   if (answer.result < 0) return state_->explain(answer.result, state_->name());
   return found;
 }
+Error Volume::explain(int code, const std::string& path) { return state_->explain(-code, path); }
+
 std::vector<std::string> Volume::warnings() { return state_->warnings(); }
 
 Expected<BufferHandle> Volume::register_buffer(void* memory, uint64_t bytes) {
