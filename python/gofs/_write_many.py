@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gofs import _moving
 from gofs._buffers import memory_to_read
+from gofs._core import FILES_AT_ONCE
 from gofs._device import common_stream
 from gofs._errors import raise_first
 from gofs._gpu_memory import gpu_memory
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from gofs._device import DeviceMemory
     from gofs._typing import Memory, Stream
     from gofs._volume import Volume
-
-# Of memory of the GPU, files that are open at once.
-_OPEN_FILES = 4096
 
 
 def write_many(
@@ -57,8 +55,8 @@ def write_many(
     failures: dict[str, OSError | int] = {}
     if host or not gpu:
         failures.update(_from_host(volume, directory, host, permissions))
-    for begin in range(0, len(gpu), _OPEN_FILES):
-        some = dict(itertools.islice(gpu.items(), begin, begin + _OPEN_FILES))
+    for begin in range(0, len(gpu), FILES_AT_ONCE):
+        some = dict(itertools.islice(gpu.items(), begin, begin + FILES_AT_ONCE))
         failures.update(_from_gpu(volume, directory, some, permissions, order))
     errors = {i: failures[name] for i, name in enumerate(names) if name in failures}
     raise_first(volume._core, errors, [posixpath.join(directory, name) for name in names])
