@@ -79,7 +79,7 @@ def die_with_parent():
 
 def run(command, end_at):
     """Runs a program until time.monotonic() is `end_at` at most."""
-    peaks = {}
+    peaks: dict[str, int] = {}
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
                                  stdout=output, stderr=errors, preexec_fn=die_with_parent)
@@ -98,7 +98,7 @@ def run(command, end_at):
         for file in (output, errors):
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
-    return Ended(child.returncode, *texts, usage.ru_utime + usage.ru_stime, peaks)
+    return Ended(child.returncode, texts[0], texts[1], usage.ru_utime + usage.ru_stime, peaks)
 
 
 def takes_o_direct(path):

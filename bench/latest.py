@@ -126,7 +126,7 @@ def of_baselines(found):
 
 def points_of(found):
     """Points of one file's rows, by what they are; of several runs the median, of two the lower."""
-    runs = {}
+    runs: dict[tuple, list] = {}
     every = list(of_baselines(found))
     for row in found:
         if row["bench"] == "micro":

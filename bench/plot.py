@@ -136,7 +136,7 @@ def draw_ablations(pyplot, rows, title, target):
 
 
 def draw_baselines(pyplot, rows, title, target):
-    lines = collections.defaultdict(lambda: collections.defaultdict(list))
+    lines: dict[tuple, dict] = collections.defaultdict(lambda: collections.defaultdict(list))
     for (model, work, pattern, _), point in sorted(best_layouts(rows).items()):
         for name, row in point.items():
             lines[model, work, pattern][name].append(row)

@@ -35,7 +35,7 @@ def load(paths):
 def best_layouts(rows):
     """Of rows of gofs_baselines: for each (model, work, pattern, outstanding), by name, the row of
     the layout in warps that was fastest."""
-    best = {}
+    best: dict[tuple, dict] = {}
     for row in rows:
         if row["bench"] != "baseline" or "ops_per_s" not in row:
             continue

@@ -156,7 +156,7 @@ def of_stripes(rows):
     """SSDs that do not fill the link yet."""
     verdict = Verdict("1 to 8 SSDs with a model scale >= 0.95 linearly until the link is full",
                       0.95)
-    series = collections.defaultdict(dict)
+    series: dict[tuple, dict] = collections.defaultdict(dict)
     for row in rows:
         if row["bench"] == "micro" and row["sweep"] == "ssds" and row["model"] != "none":
             series[row["model"], row["work"]][row["ssds"]] = row
@@ -180,7 +180,8 @@ def of_others(rows):
     few = Verdict("1 to 16 outstanding: time <= 1.2 of the best of them", 0, "{:.2f} times",
                   most=1.2)
     idle = Verdict("cores of the host that GoFS keeps busy <= 0.1", 0, "{:.2f}", most=0.1)
-    most = collections.defaultdict(float)  # of who has fewer outstanding at most
+    # Of who has fewer outstanding at most.
+    most: dict[tuple, float] = collections.defaultdict(float)
     for (model, work, pattern, outstanding), point in sorted(best_layouts(rows).items()):
         rates = {name: row["ops_per_s"]["median"] for name, row in point.items()}
         for name, rate in rates.items():
@@ -195,7 +196,7 @@ def of_others(rows):
             others = {name: rate for name, rate in rates.items()
                       if name in ("companion", *HOST_DRIVEN)}
             if others:
-                name = max(others, key=others.get)
+                name = max(others, key=others.__getitem__)
                 few.add(others[name] / ours, f"{words}, {name}")
         if outstanding < 32:
             continue

@@ -43,7 +43,7 @@ extern "C" __global__ void count_words(const void* volume, const char* paths, ch
 OPTIONS = (f"-DPATH_BYTES={MAX_PATH_BYTES}", f"-DPIECE_BYTES={PIECE_BYTES}")
 
 
-def main():
+def main() -> int:
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     import cupy

@@ -7,6 +7,7 @@ checks.
     word_count_numba.py VOLUME FILE...
 """
 import sys
+from typing import Any
 
 import numpy
 
@@ -22,7 +23,7 @@ SPACE, NEWLINE = 32, 10
 
 
 @cuda.jit
-def count_words(volume, paths, pieces, results):
+def count_words(volume: Any, paths: Any, pieces: Any, results: Any) -> None:
     block = cuda.blockIdx.x
     piece = pieces[block]
     fd = open_block(volume, paths[block].ctypes.data, 0, 0)
@@ -48,7 +49,7 @@ def count_words(volume, paths, pieces, results):
         results[block] = got  # words are 0 then
 
 
-def main():
+def main() -> int:
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     spec, *files = sys.argv[1:]

@@ -93,7 +93,7 @@ class Step:
 
     def seconds(self) -> float:
         torch.cuda.synchronize()
-        return sum(begin.elapsed_time(end) for begin, end in self._events) / 1e3
+        return float(sum(begin.elapsed_time(end) for begin, end in self._events)) / 1e3
 
 
 def busy_seconds() -> float:

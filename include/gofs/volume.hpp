@@ -434,6 +434,10 @@ class GOFS_API Volume {
   /// file system: of a volume that a server has mounted, of all its clients. Takes some
   /// microseconds for each thousand segments.
   Expected<Statistics> statistics();
+  /// What a call would say of `path` that has just failed with `code`, an errno: of those that
+  /// answer with numbers alone, batch_create() and the ranges of a RangeCall. Here are words for
+  /// what ran full, what is damaged and what the SSD said.
+  Error explain(int code, const std::string& path);
   /// What the user should know although nothing failed: an unclean volume, damage that was met.
   /// Sentences; those that were returned before are not repeated.
   std::vector<std::string> warnings();

@@ -21,7 +21,7 @@ void define_names(VolumeClass& volume);            // calls about paths
 void define_attributes(VolumeClass& volume);       // owners, times, extended attributes
 void define_whole_files(VolumeClass& volume);      // writing at once
 void define_many_files(VolumeClass& volume);       // many at once
-void define_whole_reads(VolumeClass& volume);      // many to a GPU's memory
+void define_whole_reads(VolumeClass& volume);      // all of many files
 void define_ranges(VolumeClass& volume);           // reading of many at once
 void define_device_ranges(nanobind::module_& module, VolumeClass& volume);  // a GPU's memory
 void define_upkeep(VolumeClass& volume);  // of the volume as a whole

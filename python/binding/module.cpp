@@ -6,6 +6,7 @@
 
 #include "classes.hpp"
 #include "gofs/version.h"
+#include "path_reads.hpp"
 
 namespace nb = nanobind;
 
@@ -15,6 +16,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);
   module.doc() = "The host's calls of GoFS. Internal to the package gofs.";
   module.attr("VERSION") = GOFS_VERSION;
+  module.attr("FILES_AT_ONCE") = kFilesAtOnce;
   define_reports(module);
   define_open_file(module);
   VolumeClass volume(module, "Volume");

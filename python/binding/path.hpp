@@ -5,7 +5,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace gofs::python {
 
@@ -25,6 +27,14 @@ class Path {
   nanobind::object given_;
   std::string bytes_;
 };
+
+/// What Path has as bytes() of `count` of the paths, from number `first` on, or of those that there
+/// are. Of many thousand files no Path is made but for those that have an error. Raises as Path.
+std::vector<std::string> paths_as_bytes(const nanobind::sequence& paths, size_t first,
+                                        size_t count);
+
+/// One of them, which has an error.
+Path path_at(const nanobind::sequence& paths, size_t number);
 
 /// The inverse, as os.fsdecode().
 nanobind::str decoded(const std::string& bytes);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Many parts of files that one call reads, by several threads where there is enough of it.
-#include <fcntl.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -17,6 +16,7 @@
 #include "buffer.hpp"
 #include "classes.hpp"
 #include "open_file.hpp"
+#include "path_reads.hpp"
 #include "side_by_side.hpp"
 
 namespace nb = nanobind;
@@ -26,9 +26,7 @@ namespace gofs::python {
 
 namespace {
 
-constexpr uint64_t kThreadBytes = uint64_t{512} << 10;  // what a thread is worth starting for
-constexpr uint64_t kCallBytes = 4096;                   // what a call takes as long as
-constexpr uint64_t kPortionBytes = uint64_t{4} << 20;   // of an open file, for one thread at a time
+constexpr uint64_t kPortionBytes = uint64_t{4} << 20;  // of an open file, for one thread at a time
 
 /// Where bytes come from: an open file, or a path, which is opened for each portion. With the GIL,
 /// but for what is const.
@@ -50,16 +48,10 @@ class Source {
   /// What Volume::pread() answers; none where the file is closed.
   std::optional<Expected<uint64_t>> read(Volume& volume, void* memory, uint64_t bytes,
                                          uint64_t offset) const {
-    const auto pread = [&](Volume& of, int descriptor) {
+    if (file_ == nullptr) return read_path(volume, path_->bytes(), memory, bytes, offset);
+    return file_->use(volume, [&](Volume& of, int descriptor) {
       return of.pread(descriptor, memory, bytes, offset);
-    };
-    if (file_ != nullptr) return file_->use(volume, pread);
-    const auto descriptor = volume.open(path_->bytes(), O_RDONLY);
-    if (!descriptor) return descriptor.error();
-    auto got = pread(volume, *descriptor);
-    const auto closed = volume.close(*descriptor);
-    if (got && !closed) return closed.error();
-    return got;
+    });
   }
 
  private:
@@ -79,9 +71,9 @@ struct Portion {
 
 /// Reads all of them, each whether or not others can be.
 void read_all(Volume& volume, std::vector<Portion>& portions) {
-  uint64_t cost = 0;
-  for (const Portion& portion : portions) cost += portion.bytes + kCallBytes;
-  run_side_by_side(portions.size(), cost / kThreadBytes, [&](size_t i) {
+  uint64_t bytes = 0;
+  for (const Portion& portion : portions) bytes += portion.bytes;
+  run_side_by_side(portions.size(), threads_worth(bytes, portions.size()), [&](size_t i) {
     Portion& portion = portions[i];
     portion.answer = portion.source->read(volume, portion.memory, portion.bytes, portion.offset);
   });

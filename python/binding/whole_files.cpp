@@ -19,12 +19,13 @@ namespace gofs::python {
 
 namespace {
 
-Expected<void> write_all(Volume& volume, int descriptor, const Buffer& buffer) {
+Expected<void> write_all(Volume& volume, const std::string& path, int descriptor,
+                         const Buffer& buffer) {
   const auto* const bytes = static_cast<const uint8_t*>(buffer.data());
   for (uint64_t done = 0; done < buffer.bytes();) {
     const auto wrote = volume.pwrite(descriptor, bytes + done, buffer.bytes() - done, done);
     if (!wrote) return wrote.error();
-    if (*wrote == 0) return Error{ENOSPC, error_text(-ENOSPC)};
+    if (*wrote == 0) return volume.explain(ENOSPC, path);
     done += *wrote;  // a short write is followed by one that says why
   }
   return {};
@@ -35,7 +36,7 @@ Expected<void> write_file(Volume& volume, const std::string& path, const Buffer&
                           uint32_t flags, uint32_t permissions, bool sync) {
   const auto descriptor = volume.open(path, flags, permissions);
   if (!descriptor) return descriptor.error();
-  Expected<void> done = write_all(volume, *descriptor, buffer);
+  Expected<void> done = write_all(volume, path, *descriptor, buffer);
   if (done && sync) done = volume.fsync(*descriptor);
   const auto closed = volume.close(*descriptor);
   return done ? closed : done;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many whole files, read to the memory of a GPU: a portion is opened while the one before is read.
+// Many whole files. To the memory of a GPU a portion is opened while the one before is read; to the
+// host's, several threads read one file after the other.
 #include <fcntl.h>
 #include <nanobind/stl/vector.h>
 
@@ -14,8 +15,11 @@
 #include <vector>
 
 #include "begin_ranges.hpp"
+#include "buffer.hpp"
 #include "classes.hpp"
 #include "path.hpp"
+#include "path_reads.hpp"
+#include "side_by_side.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -24,14 +28,11 @@ namespace gofs::python {
 
 namespace {
 
-/// Files of a portion. Two are open at once, of all descriptors that a volume has.
-constexpr size_t kPortionFiles = 8192;
-
 class WholeReads {
  public:
   /// File i is read to `offsets[i]` of `memory`, and no further than to `offsets[i + 1]`.
-  WholeReads(Volume& volume, const std::vector<std::string>& paths,
-             const std::vector<uint64_t>& offsets, uint8_t* memory, uint64_t stream)
+  WholeReads(Volume& volume, std::vector<std::string>& paths, const std::vector<uint64_t>& offsets,
+             uint8_t* memory, uint64_t stream)
       : volume_(volume),
         paths_(paths),
         offsets_(offsets),
@@ -65,12 +66,13 @@ class WholeReads {
 
   /// Those for which no descriptor is left come again, while others are open that are closed soon.
   Portion open_some(bool others) {
-    const size_t count = std::min(left_.size(), kPortionFiles);
+    const size_t count = std::min(left_.size(), kFilesAtOnce);
     const auto end = left_.begin() + static_cast<ptrdiff_t>(count);
     const std::vector<size_t> wanted(left_.begin(), end);
     left_.erase(left_.begin(), end);
     std::vector<std::string> paths;
-    for (const size_t i : wanted) paths.push_back(paths_[i]);
+    paths.reserve(count);
+    for (const size_t i : wanted) paths.push_back(std::move(paths_[i]));
     const auto opened = volume_.open_many(paths, O_RDONLY);
     Portion portion;
     for (size_t k = 0; k < count; ++k) {
@@ -84,6 +86,7 @@ class WholeReads {
       const int code = opened[k].error().code;
       if (code == EMFILE && others) {
         left_.push_back(wanted[k]);
+        paths_[wanted[k]] = std::move(paths[k]);
       } else {
         counts_[wanted[k]] = -int64_t{code};
       }
@@ -94,6 +97,7 @@ class WholeReads {
   void begin(Portion& portion) {
     if (portion.files.empty()) return;
     std::vector<IoRange> ranges;
+    ranges.reserve(portion.files.size());
     for (size_t k = 0; k < portion.files.size(); ++k) {
       const size_t i = portion.files[k];
       ranges.push_back(
@@ -124,7 +128,7 @@ class WholeReads {
   }
 
   Volume& volume_;
-  const std::vector<std::string>& paths_;
+  std::vector<std::string>& paths_;  // of those that are left
   const std::vector<uint64_t>& offsets_;
   uint8_t* const memory_;
   const uint64_t stream_;
@@ -133,27 +137,111 @@ class WholeReads {
   std::optional<Error> error_;  // the first
 };
 
+/// The bytes of the paths, of which there is one less than of offsets.
+std::vector<std::string> paths_beside(const nb::sequence& given,
+                                      const std::vector<uint64_t>& offsets) {
+  std::vector<std::string> paths = paths_as_bytes(given, 0, nb::len(given));
+  if (offsets.size() != paths.size() + 1) {
+    throw nb::value_error("there is one offset more than paths");
+  }
+  return paths;
+}
+
 /// WholeReads::read(), which waits.
 std::vector<int64_t> read_files(MountedVolume& self, const nb::sequence& given,
                                 const std::vector<uint64_t>& offsets, uint64_t address,
                                 uint64_t stream) {
-  std::vector<std::string> paths;
-  for (const nb::handle each : given) paths.push_back(Path(each).bytes());
-  if (offsets.size() != paths.size() + 1) {
-    throw nb::value_error("there is one offset more than paths");
-  }
+  std::vector<std::string> paths = paths_beside(given, offsets);
   auto results = self.call([&](Volume& volume) {
     return WholeReads(volume, paths, offsets, reinterpret_cast<uint8_t*>(address), stream).read();
   });
   return take(std::move(results), &self.name());
 }
 
+/// A file on its way to memory of the host.
+struct WholeRead {
+  uint8_t* memory;
+  uint64_t bytes;
+  Expected<uint64_t> answer = uint64_t{0};
+};
+
+/// Reads them all, each whether or not others can be. Of each its bytes, up to where it ends;
+/// raises the error of the first one that has one.
+std::vector<uint64_t> read_side_by_side(MountedVolume& self, const nb::sequence& given,
+                                        const std::vector<std::string>& paths,
+                                        std::vector<WholeRead>& reads) {
+  uint64_t bytes = 0;
+  for (const WholeRead& read : reads) bytes += read.bytes;
+  self.call([&](Volume& volume) {
+    run_side_by_side(reads.size(), threads_worth(bytes, reads.size()), [&](size_t i) {
+      reads[i].answer = read_path(volume, paths[i], reads[i].memory, reads[i].bytes, 0);
+    });
+  });
+  std::vector<uint64_t> counts;
+  counts.reserve(reads.size());
+  for (size_t i = 0; i < reads.size(); ++i) {
+    if (!reads[i].answer) {
+      const Path path = path_at(given, i);
+      raise(reads[i].answer.error(), &path);
+    }
+    counts.push_back(*reads[i].answer);
+  }
+  return counts;
+}
+
+/// File i is read to `offsets[i]` of `memory`, and no further than to `offsets[i + 1]`.
+std::vector<uint64_t> read_files_to_host(MountedVolume& self, const nb::sequence& given,
+                                         const std::vector<uint64_t>& offsets, nb::handle memory) {
+  const std::vector<std::string> paths = paths_beside(given, offsets);
+  const Buffer buffer(memory, Buffer::Access::kWrite);
+  if (!std::is_sorted(offsets.begin(), offsets.end()) || offsets.back() > buffer.bytes()) {
+    throw nb::value_error("the offsets are not those of parts of the buffer");
+  }
+  auto* const begin = static_cast<uint8_t*>(buffer.data());
+  std::vector<WholeRead> reads;
+  reads.reserve(paths.size());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    reads.push_back({begin + offsets[i], offsets[i + 1] - offsets[i]});
+  }
+  return read_side_by_side(self, given, paths, reads);
+}
+
+/// Up to `sizes[i]` bytes of file i as bytes of Python's, which nobody else sees yet, and so are
+/// filled where they lie.
+nb::list read_files_as_bytes(MountedVolume& self, const nb::sequence& given,
+                             const std::vector<uint64_t>& sizes) {
+  const std::vector<std::string> paths = paths_as_bytes(given, 0, nb::len(given));
+  if (sizes.size() != paths.size()) throw nb::value_error("as many sizes as paths");
+  nb::list list;
+  std::vector<WholeRead> reads;
+  reads.reserve(paths.size());
+  for (const uint64_t size : sizes) {
+    PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+    if (made == nullptr) throw nb::python_error();
+    list.append(nb::steal(made));
+    reads.push_back({reinterpret_cast<uint8_t*>(PyBytes_AsString(made)), size});
+  }
+  const std::vector<uint64_t> counts = read_side_by_side(self, given, paths, reads);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == sizes[i]) continue;  // else it has become shorter
+    list[i] = nb::bytes(reinterpret_cast<const char*>(reads[i].memory), counts[i]);
+  }
+  return list;
+}
+
 }  // namespace
 
 void define_whole_reads(VolumeClass& volume) {
-  volume.def("read_files", &read_files, "paths"_a, "offsets"_a, "address"_a, "stream"_a,
-             nb::sig("def read_files(self, paths: object, offsets: "
-                     "collections.abc.Sequence[int], address: int, stream: int) -> list[int]"));
+  volume
+      .def("read_files", &read_files, "paths"_a, "offsets"_a, "address"_a, "stream"_a,
+           nb::sig("def read_files(self, paths: object, offsets: "
+                   "collections.abc.Sequence[int], address: int, stream: int) -> list[int]"))
+      .def("read_files_to_host", &read_files_to_host, "paths"_a, "offsets"_a, "memory"_a,
+           nb::sig("def read_files_to_host(self, paths: object, offsets: "
+                   "collections.abc.Sequence[int], memory: object) -> list[int]"))
+      .def("read_files_as_bytes", &read_files_as_bytes, "paths"_a, "sizes"_a,
+           nb::sig("def read_files_as_bytes(self, paths: object, sizes: "
+                   "collections.abc.Sequence[int]) -> list[bytes]"));
 }
 
 }  // namespace gofs::python

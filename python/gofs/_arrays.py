@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import importlib
 import importlib.util
+import itertools
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -62,6 +63,10 @@ class Framework(Protocol):
         """An array of `count` bytes, with anything in them."""
 
     def address(self, flat: Any) -> int: ...
+
+    def parts(self, flat: Any, rooms: list[int], counts: list[int]) -> list[Any]:
+        """`flat` as many arrays: the i-th has `rooms[i]` bytes behind the one before, and is of the
+        first `counts[i]` of them."""
 
     def place(self, flat: Any) -> Any:
         """`flat` where its values are wanted."""
@@ -135,6 +140,10 @@ class _Numpy:
     def address(self, flat: Any) -> int:
         return int(flat.ctypes.data)
 
+    def parts(self, flat: Any, rooms: list[int], counts: list[int]) -> list[Any]:
+        begins = itertools.accumulate(rooms, initial=0)
+        return [flat[begin : begin + count] for begin, count in zip(begins, counts)]
+
     def place(self, flat: Any) -> Any:
         return flat
 
@@ -204,6 +213,14 @@ class _Torch:
 
     def address(self, flat: Any) -> int:
         return int(flat.data_ptr())
+
+    def parts(self, flat: Any, rooms: list[int], counts: list[int]) -> list[Any]:
+        # By one call: to take a slice of a tensor takes as long as to read a small file.
+        if rooms == counts:
+            return list(flat.split(counts)) if counts else []
+        gaps = (room - count for room, count in zip(rooms, counts))
+        sizes = list(itertools.chain.from_iterable(zip(counts, gaps)))
+        return list(flat.split(sizes)[::2])
 
     def place(self, flat: Any) -> Any:
         return flat if str(self._device) == "cpu" else flat.to(self._device)

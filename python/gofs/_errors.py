@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
+    from gofs import _core
     from gofs._typing import AnyPath
 
 
@@ -21,11 +22,17 @@ class CorruptionError(OSError):
 
 
 def raise_error(code: int, path: AnyPath | None) -> NoReturn:
-    """Raises what a call of `os` would."""
-    raise error_of(code, path)
+    """Raises what a call of `os` would, for what the volume was not asked for."""
+    raise OSError(code, os.strerror(code), path)
 
 
-def error_of(code: int, path: AnyPath | None) -> OSError:
-    """The same as a value."""
-    kind = CorruptionError if code == errno.EUCLEAN else OSError
-    return kind(code, os.strerror(code), path)
+def raise_first(
+    core: _core.Volume, errors: Mapping[int, OSError | int], names: Sequence[AnyPath]
+) -> None:
+    """Raises the first of what many calls have come to, if there is one. `errors` has them by the
+    number of the call; of an errno the volume says why. The others are not asked about: damage that
+    was told of is no warning any more."""
+    if errors:
+        number = min(errors)
+        error = errors[number]
+        raise core.error_of(error, names[number]) if isinstance(error, int) else error

@@ -145,7 +145,8 @@ class File(io.RawIOBase):
         self._require(self._mode.writable, "writing")
         memory = self._gpu_memory_to_write(data)
         if memory is None:
-            return pwrite_all(self._core, data, not_negative(offset), self.name)
+            core = self._volume._core
+            return pwrite_all(core, self._core, data, not_negative(offset), self.name)
         return self._write_from_gpu(not_negative(offset), memory)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
@@ -254,7 +255,7 @@ class File(io.RawIOBase):
             return self._core.write(rest)
 
         try:
-            return write_rest(data, done, go_on, self.name)
+            return write_rest(self._volume._core, data, done, go_on, self.name)
         except OSError:
             # A buffer that the program has put above this writes all of it again.
             if not self._mode.appends:

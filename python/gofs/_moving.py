@@ -7,7 +7,7 @@ import contextlib
 import errno
 from typing import TYPE_CHECKING
 
-from gofs._errors import error_of, raise_error
+from gofs._errors import raise_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ def read(
     core: _core.Volume, parts: Sequence[Part], names: Sequence[AnyPath], stream: int
 ) -> list[int]:
     """Reads, and waits. The bytes of each part; raises the error of the first that has one."""
-    return counts_of(read_each(core, parts, stream), names)
+    return counts_of(core, read_each(core, parts, stream), names)
 
 
 def read_each(core: _core.Volume, parts: Sequence[Part], stream: int) -> list[int]:
@@ -59,7 +59,7 @@ def read_files(
     """Reads whole files, from `offsets[i]` to `offsets[i + 1]` of the memory, and waits."""
     with refusals():
         results = core.read_files(names, offsets, memory.address, stream)
-    return counts_of(results, names)
+    return counts_of(core, results, names)
 
 
 def write(
@@ -67,16 +67,12 @@ def write(
 ) -> None:
     """Writes all of each part, and waits. Raises the error of the first one that has one, after
     the others have been written."""
-    errors = write_each(core, parts, names, stream)
-    for number in sorted(errors):
-        raise errors[number]
+    raise_first(core, write_each(core, parts, stream), names)
 
 
-def write_each(
-    core: _core.Volume, parts: Sequence[Part], names: Sequence[AnyPath], stream: int
-) -> dict[int, OSError]:
-    """The same, but the errors are returned: of each part that has one, by its number."""
-    errors: dict[int, OSError] = {}
+def write_each(core: _core.Volume, parts: Sequence[Part], stream: int) -> dict[int, int]:
+    """The same, but the errors are returned: the errno of each part that has one, by its number."""
+    errors: dict[int, int] = {}
     left = dict(enumerate(parts))
     while left:
         with refusals():
@@ -84,19 +80,21 @@ def write_each(
         rest: dict[int, Part] = {}
         for (number, (file, offset, memory)), count in zip(left.items(), results):
             if count < 0 or (count == 0 and memory.size > 0):
-                errors[number] = error_of(-count or errno.ENOSPC, names[number])
+                errors[number] = -count or errno.ENOSPC
             elif count < memory.size:  # the next round says why
                 rest[number] = (file, offset + count, memory.behind(count))
         left = rest
     return errors
 
 
-def counts_of(results: Sequence[int], names: Sequence[AnyPath | None]) -> list[int]:
+def counts_of(
+    core: _core.Volume, results: list[int], names: Sequence[AnyPath]
+) -> list[int]:
     """The bytes of each range. Raises the error of the first one that has one."""
-    for result, name in zip(results, names):
-        if result < 0:
-            raise_error(-result, name)
-    return list(results)
+    if min(results, default=0) < 0:
+        errors = {number: -result for number, result in enumerate(results) if result < 0}
+        raise_first(core, errors, names)
+    return results
 
 
 def _ranges_of(parts: Sequence[Part]) -> list[tuple[_core.OpenFile, int, int, int]]:

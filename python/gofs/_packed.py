@@ -32,11 +32,7 @@ def read_packed(volume: Volume, names: Sequence[AnyPath]) -> PackedFiles:
     sizes = volume._core.sizes(names)
     offsets = [0, *itertools.accumulate(sizes)]
     data = bytearray(offsets[-1])
-    with memoryview(data) as memory:
-        counts = volume.read_ranges(
-            (name, 0, memory[begin : begin + size])
-            for name, begin, size in zip(names, offsets, sizes)
-        )
+    counts = volume.read_many_into(names, data, offsets)
     if counts != sizes:
         offsets = _close_gaps(data, offsets, counts)
     return PackedFiles(data, offsets, list(names))
@@ -51,10 +47,10 @@ def read_packed_array(
     offsets = [0, *itertools.accumulate(sizes)]
     data = framework.empty(offsets[-1])
     counts = volume.read_many_into(names, data, offsets, stream=framework.stream)
-    for name, count, size in zip(names, counts, sizes):
-        if count < size:
-            words = "the file has become shorter while it was read"
-            raise OSError(errno.EIO, words, os.fspath(name))
+    if counts != sizes:
+        name = next(name for name, count, size in zip(names, counts, sizes) if count < size)
+        words = "the file has become shorter while it was read"
+        raise OSError(errno.EIO, words, os.fspath(name))
     return PackedFiles(data, offsets, list(names))
 
 

@@ -4,31 +4,33 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+from collections import deque
 from typing import TYPE_CHECKING
 
 from gofs import _moving
 from gofs._buffers import bytes_to_read, memory_to_fill
+from gofs._core import FILES_AT_ONCE
 from gofs._device import DeviceMemory, common_stream
+from gofs._errors import raise_first
 from gofs._file import File
 from gofs._gpu_memory import gpu_memory
 from gofs._numbers import not_negative
 from gofs._whole_writes import pwrite_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
     from typing_extensions import TypeAlias
 
     from gofs import _core
+    from gofs._moving import Part as OpenPart
     from gofs._typing import AnyPath, Memory, Stream
     from gofs._volume import Volume
 
     # A file, an offset in it, and memory of the GPU.
     Part: TypeAlias = tuple[File | AnyPath, int, DeviceMemory]
-
-# A volume has some 65,000 descriptors.
-_FILES_AT_ONCE = 8192
 
 
 def read_ranges(
@@ -82,24 +84,29 @@ def write_ranges(
     ]
     if unknown:
         _moving.check(volume._core, unknown, order)
-    with _opened(volume, files, os.O_WRONLY) as cores:
-        names = _names_of(files)
-        numbers = [i for i, memory in enumerate(memories) if not isinstance(memory, _Host)]
-        parts = [(cores[i], offsets[i], memory) for i, memory in zip(numbers, on_gpu)]
-        errors = {
-            numbers[i]: error
-            for i, error in _moving.write_each(
-                volume._core, parts, [names[i] for i in numbers], order
-            ).items()
-        }
-        for i, memory in enumerate(memories):
-            if isinstance(memory, _Host):
+    names = _names_of(files)
+    paths = list(dict.fromkeys(os.fspath(file) for file in files if not isinstance(file, File)))
+    if len(paths) > FILES_AT_ONCE:
+        volume._core.sizes(paths)  # raises what one that is missing would, later
+    errors: dict[int, OSError | int] = {}
+    with contextlib.closing(_opened(volume, files, os.O_WRONLY, errors)) as portions:
+        for number, cores in enumerate(portions):
+            if number == 0:  # nothing is written yet
+                raise_first(volume._core, errors, names)
+            parts: dict[int, OpenPart] = {}
+            for i, core in cores.items():
+                memory = memories[i]
+                if not isinstance(memory, _Host):
+                    parts[i] = (core, offsets[i], memory)
+                    continue
                 try:
-                    pwrite_all(cores[i], memory.data, offsets[i], names[i])
+                    pwrite_all(volume._core, core, memory.data, offsets[i], names[i])
                 except OSError as error:
                     errors[i] = error
-    for i in sorted(errors):
-        raise errors[i]
+            numbers = list(parts)
+            failed = _moving.write_each(volume._core, list(parts.values()), order)
+            errors.update({numbers[k]: code for k, code in failed.items()})
+    raise_first(volume._core, errors, names)
 
 
 class _Host:
@@ -129,43 +136,70 @@ def _read_to_gpu(
     if not parts:
         return []
     order = common_stream([memory for _, _, memory in parts], stream)
-    results: list[int] = []
-    for some in _portions(parts):
-        with _opened(volume, [file for file, _, _ in some], os.O_RDONLY) as cores:
-            wanted = [(core, offset, memory) for core, (_, offset, memory) in zip(cores, some)]
-            results += _moving.read_each(volume._core, wanted, order)
-    return _moving.counts_of(results, _names_of([file for file, _, _ in parts]))
-
-
-def _portions(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
-    """Of no more paths than can be open at once."""
-    paths = sum(not isinstance(file, File) for file, _, _ in parts)
-    step = len(parts) if paths <= _FILES_AT_ONCE else _FILES_AT_ONCE
-    for first in range(0, len(parts), step):
-        yield parts[first : first + step]
+    files = [file for file, _, _ in parts]
+    counts = [0] * len(parts)
+    errors: dict[int, OSError | int] = {}
+    with contextlib.closing(_opened(volume, files, os.O_RDONLY, errors)) as portions:
+        for cores in portions:
+            wanted = [(core, parts[i][1], parts[i][2]) for i, core in cores.items()]
+            for i, count in zip(cores, _moving.read_each(volume._core, wanted, order)):
+                counts[i] = count
+                if count < 0:
+                    errors[i] = -count
+    raise_first(volume._core, errors, _names_of(files))
+    return counts
 
 
 def _names_of(files: Sequence[File | AnyPath]) -> list[str | bytes]:
     return [file.name if isinstance(file, File) else os.fspath(file) for file in files]
 
 
-@contextlib.contextmanager
 def _opened(
-    volume: Volume, files: Sequence[File | AnyPath], flags: int
-) -> Iterator[list[_core.OpenFile]]:
-    """Each path is opened once, and all of them together."""
+    volume: Volume,
+    files: Sequence[File | AnyPath],
+    flags: int,
+    errors: dict[int, OSError | int],
+) -> Generator[dict[int, _core.OpenFile], None, None]:
+    """The files in portions, by their numbers: of each portion all paths are opened together, each
+    once, and closed when the next one is asked for. `errors` gets those that cannot be opened."""
     reads = flags == os.O_RDONLY
     given = {
         id(file): file._core_to_read() if reads else file._core_to_write()
         for file in files
         if isinstance(file, File)
     }
-    paths = {os.fspath(file): 0 for file in files if not isinstance(file, File)}
-    opened = dict(zip(paths, volume._core.open_many(list(paths), flags)))
-    try:
-        yield [
-            given[id(file)] if isinstance(file, File) else opened[os.fspath(file)]
-            for file in files
-        ]
-    finally:
-        volume._core.close_many(list(opened.values()))
+    left = deque(range(len(files)))
+    while left:
+        some, paths = _next_portion(files, left)
+        answers = dict(zip(paths, volume._core.open_many(paths, flags)))
+        opened = [each for each in answers.values() if not isinstance(each, OSError)]
+        try:
+            cores: dict[int, _core.OpenFile] = {}
+            for i in some:
+                file = files[i]
+                answer = given[id(file)] if isinstance(file, File) else answers[os.fspath(file)]
+                if not isinstance(answer, OSError):
+                    cores[i] = answer
+                elif answer.errno == errno.EMFILE and opened:
+                    left.append(i)  # others are closed soon
+                else:
+                    errors[i] = answer
+            yield cores
+        finally:
+            volume._core.close_many(opened)
+
+
+def _next_portion(
+    files: Sequence[File | AnyPath], left: deque[int]
+) -> tuple[list[int], list[str | bytes]]:
+    """The numbers of the next files, and their paths, of which there are as many as are open at
+    once."""
+    numbers: list[int] = []
+    paths: dict[str | bytes, None] = {}
+    while left and len(paths) < FILES_AT_ONCE:
+        number = left.popleft()
+        numbers.append(number)
+        file = files[number]
+        if not isinstance(file, File):
+            paths[os.fspath(file)] = None
+    return numbers, list(paths)

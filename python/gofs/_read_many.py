@@ -40,39 +40,34 @@ def read_many(
 
 
 def _read_each(volume: Volume, paths: Sequence[AnyPath]) -> list[bytes]:
-    contents = [bytearray(size) for size in volume._core.sizes(paths)]
-    counts = volume.read_ranges((path, 0, into) for path, into in zip(paths, contents))
-    return [bytes(memoryview(each)[:count]) for each, count in zip(contents, counts)]
+    return volume._core.read_files_as_bytes(paths, volume._core.sizes(paths))
 
 
 def _read_arrays(volume: Volume, paths: Sequence[AnyPath], made: Framework) -> list[Any]:
-    rooms = (-(-size // _ALIGNMENT) * _ALIGNMENT for size in volume._core.sizes(paths))
+    rooms = volume._core.sizes(paths, _ALIGNMENT)
     offsets = [0, *itertools.accumulate(rooms)]
     data = made.empty(offsets[-1])
     counts = read_many_into(volume, paths, data, offsets, made.stream)
-    data = made.place(data)
-    return [data[begin : begin + count] for begin, count in zip(offsets, counts)]
+    return made.parts(made.place(data), rooms, counts)
 
 
 def read_many_into(
     volume: Volume,
     paths: Sequence[AnyPath],
     buffer: Memory,
-    offsets: Sequence[int],
+    offsets: list[int],
     stream: Stream | None,
 ) -> list[int]:
     """Volume.read_many_into()."""
     if len(offsets) != len(paths) + 1:
         raise ValueError(f"{len(offsets)} offsets for {len(paths)} files: one more than files")
-    if offsets[0] < 0 or any(begin > end for begin, end in itertools.pairwise(offsets)):
+    if offsets[0] < 0 or sorted(offsets) != offsets:
         raise ValueError("offsets: none is negative, or less than the one before")
     memory = gpu_memory(volume, buffer, fills=True)
     if memory is None:
         flat = bytes_to_fill(buffer)
         _expect_room(offsets[-1], len(flat))
-        return volume.read_ranges(
-            (path, 0, flat[begin:end]) for path, begin, end in zip(paths, offsets, offsets[1:])
-        )
+        return volume._core.read_files_to_host(paths, offsets, flat)
     _expect_room(offsets[-1], memory.size)
     order = common_stream([memory], stream)
     return _moving.read_files(volume._core, paths, offsets, memory, order)

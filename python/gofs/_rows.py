@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from gofs._buffers import bytes_to_fill, bytes_to_read
 from gofs._device import common_stream
-from gofs._errors import raise_error
 from gofs._file import File
 from gofs._gpu_memory import gpu_memory
 from gofs._moving import refusals
@@ -69,9 +68,10 @@ def _move(
         counts = core.move_rows(begins, flat, size, writes)
     least = min(counts, default=size)
     if least < 0:
-        raise_error(-next(count for count in counts if count < 0), file.name)
+        code = -next(count for count in counts if count < 0)
+        raise volume._core.error_of(code, file.name)
     if writes and least < size:
-        raise_error(errno.ENOSPC, file.name)
+        raise volume._core.error_of(errno.ENOSPC, file.name)
     return counts
 
 

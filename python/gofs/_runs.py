@@ -62,7 +62,7 @@ def write_runs(
     for parts in _portions(runs):
         if isinstance(memory, memoryview):
             for offset, size, at in parts:
-                pwrite_all(core, memory[at : at + size], offset, file.name)
+                pwrite_all(volume._core, core, memory[at : at + size], offset, file.name)
         else:
             given = [(core, offset, memory.part(at, size)) for offset, size, at in parts]
             names = [file.name] * len(parts)

@@ -12,7 +12,6 @@ import warnings
 from typing import TYPE_CHECKING
 
 from gofs import _moving
-from gofs._errors import raise_error
 from gofs._modes import REPLACES
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def read_async(
 
     def finish(counts: list[int]) -> int:
         with contextlib.closing(file):
-            return _moving.counts_of(counts, [path])[0]
+            return _moving.counts_of(core, counts, [path])[0]
 
     return _begun(core, path, file, offset, memory, stream, finish, writes=False)
 
@@ -119,8 +118,8 @@ def write_async(
     def finish(counts: list[int]) -> int:
         with contextlib.closing(file):
             # What is left is not tried again: the program may have changed it since.
-            if _moving.counts_of(counts, [path])[0] < memory.size:
-                raise_error(errno.ENOSPC, path)
+            if _moving.counts_of(core, counts, [path])[0] < memory.size:
+                raise core.error_of(errno.ENOSPC, path)
             if sync and not core.closed:  # closing has made all durable
                 file.sync()
         return memory.size

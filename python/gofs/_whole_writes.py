@@ -10,7 +10,6 @@ import errno
 from typing import TYPE_CHECKING
 
 from gofs._buffers import bytes_to_read, memory_to_read
-from gofs._errors import raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +18,21 @@ if TYPE_CHECKING:
     from gofs._typing import AnyPath, Memory
 
 
-def pwrite_all(file: _core.OpenFile, data: Memory, offset: int, name: AnyPath) -> int:
+def pwrite_all(
+    core: _core.Volume, file: _core.OpenFile, data: Memory, offset: int, name: AnyPath
+) -> int:
     count = file.pwrite(memory_to_read(data), offset)
-    return write_rest(data, count, lambda rest, done: file.pwrite(rest, offset + done), name)
+    return write_rest(
+        core, data, count, lambda rest, done: file.pwrite(rest, offset + done), name
+    )
 
 
 def write_rest(
-    data: Memory, count: int, write: Callable[[memoryview, int], int], name: AnyPath
+    core: _core.Volume,
+    data: Memory,
+    count: int,
+    write: Callable[[memoryview, int], int],
+    name: AnyPath,
 ) -> int:
     """Goes on after a call that wrote `count` bytes, by `write(what is left, how many are there)`;
     how many there are."""
@@ -33,6 +40,6 @@ def write_rest(
     while count < len(whole):
         more = write(whole[count:], count)
         if more == 0:
-            raise_error(errno.ENOSPC, name)
+            raise core.error_of(errno.ENOSPC, name)
         count += more
     return count

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from gofs import _moving
 from gofs._buffers import memory_to_read
+from gofs._core import FILES_AT_ONCE
 from gofs._device import common_stream
-from gofs._errors import raise_error
+from gofs._errors import raise_first
 from gofs._gpu_memory import gpu_memory
 from gofs._modes import REPLACES
 from gofs._numbers import by_name, permissions_number
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from gofs._device import DeviceMemory
     from gofs._typing import Memory, Stream
     from gofs._volume import Volume
-
-# Of memory of the GPU, files that are open at once.
-_OPEN_FILES = 4096
 
 
 def write_many(
@@ -54,22 +52,21 @@ def write_many(
     order = common_stream(list(gpu.values()), stream)
     if gpu:
         _moving.check(volume._core, list(gpu.values()), order)
-    failures: dict[str, OSError] = {}
+    failures: dict[str, OSError | int] = {}
     if host or not gpu:
         failures.update(_from_host(volume, directory, host, permissions))
-    for begin in range(0, len(gpu), _OPEN_FILES):
-        some = dict(itertools.islice(gpu.items(), begin, begin + _OPEN_FILES))
+    for begin in range(0, len(gpu), FILES_AT_ONCE):
+        some = dict(itertools.islice(gpu.items(), begin, begin + FILES_AT_ONCE))
         failures.update(_from_gpu(volume, directory, some, permissions, order))
-    for name in names:
-        if name in failures:
-            raise failures[name]
+    errors = {i: failures[name] for i, name in enumerate(names) if name in failures}
+    raise_first(volume._core, errors, [posixpath.join(directory, name) for name in names])
 
 
 def _from_host(
     volume: Volume, directory: str, files: Mapping[str, Buffer], permissions: int
-) -> dict[str, OSError]:
-    """New ones by one batch. The errors of those that have one."""
-    failures: dict[str, OSError] = {}
+) -> dict[str, OSError | int]:
+    """New ones by one batch. Of those that have an error, that or its errno."""
+    failures: dict[str, OSError | int] = {}
     try:
         codes = volume._core.batch_create(
             directory, list(files), list(files.values()), permissions
@@ -80,14 +77,13 @@ def _from_host(
         first = posixpath.join(directory, next(iter(files)))
         raise type(error)(error.errno, error.strerror, first) from None
     for (name, data), code in zip(files.items(), codes):
-        path = posixpath.join(directory, name)
-        try:
-            if code == errno.EEXIST:
-                volume.write(path, data, permissions=permissions)
-            elif code != 0:
-                raise_error(code, path)
-        except OSError as error:
-            failures[name] = error
+        if code == errno.EEXIST:
+            try:
+                volume.write(posixpath.join(directory, name), data, permissions=permissions)
+            except OSError as error:
+                failures[name] = error
+        elif code != 0:
+            failures[name] = code
     return failures
 
 
@@ -97,23 +93,25 @@ def _from_gpu(
     files: Mapping[str, DeviceMemory],
     permissions: int,
     order: int,
-) -> dict[str, OSError]:
-    """By one launch, into files that are opened one by one. The errors of those that have one."""
-    failures: dict[str, OSError] = {}
+) -> dict[str, OSError | int]:
+    """By one launch, into files that are opened one by one. Of those that have an error, that or
+    its errno."""
+    failures: dict[str, OSError | int] = {}
     opened: dict[str, _core.OpenFile] = {}
-    paths = {name: posixpath.join(directory, name) for name in files}
     try:
-        for name, path in paths.items():
+        for name in files:
+            if name in ("", ".", "..") or "/" in name:
+                failures[name] = errno.EINVAL
+                continue
             try:
-                if name in ("", ".", "..") or "/" in name:
-                    raise_error(errno.EINVAL, path)
+                path = posixpath.join(directory, name)
                 opened[name] = volume._core.open(path, REPLACES, permissions)
             except OSError as error:
                 failures[name] = error
         names = list(opened)
         parts = [(opened[name], 0, files[name]) for name in names]
-        errors = _moving.write_each(volume._core, parts, [paths[name] for name in names], order)
-        failures.update({names[number]: error for number, error in errors.items()})
+        errors = _moving.write_each(volume._core, parts, order)
+        failures.update({names[number]: code for number, code in errors.items()})
     finally:
         volume._core.close_many(list(opened.values()))
     return failures

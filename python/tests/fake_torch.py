@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.machinery
+import itertools
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -140,6 +141,11 @@ class Tensor:
 
     def reshape(self, shape: Sequence[int]) -> Tensor:
         return self._like(self.array.reshape(tuple(shape)))
+
+    def split(self, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+        assert sum(sizes) == len(self), "as torch says"
+        ends = list(itertools.accumulate(sizes))
+        return tuple(self[end - size : end] for size, end in zip(sizes, ends))
 
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
         assert 0 <= start <= start + length <= self.shape[dim]

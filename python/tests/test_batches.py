@@ -51,8 +51,8 @@ def test_a_dataset_has_the_files_of_a_directory(
     with pytest.raises(IndexError):
         dataset[COUNT]
     calls = []
-    read_ranges = volume.read_ranges
-    monkeypatch.setattr(volume, "read_ranges", lambda given: calls.append(1) or read_ranges(given))
+    read = volume.read_many_into
+    monkeypatch.setattr(volume, "read_many_into", lambda *given: calls.append(1) or read(*given))
     assert dataset.__getitems__([3, 1, 3]) == [files[f"/d/{n:03}"] for n in (3, 1, 3)]
     assert calls == [1]
 
@@ -220,14 +220,13 @@ def test_a_file_that_cannot_be_read_raises_in_its_turn(
 def test_a_file_that_becomes_shorter_is_no_batch(
     volume: gofs.Volume, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_ranges = volume.read_ranges
+    read_many_into = volume.read_many_into
 
-    def cut_first(given: Any, **more: Any) -> list[int]:
-        ranges = list(given)
+    def cut_first(*given: Any, **more: Any) -> list[int]:
         volume.truncate("/d/030", 5)
-        return read_ranges(ranges, **more)
+        return read_many_into(*given, **more)
 
-    monkeypatch.setattr(volume, "read_ranges", cut_first)
+    monkeypatch.setattr(volume, "read_many_into", cut_first)
     with pytest.raises(OSError, match="shorter while it was read: '/d/030'"):
         list(BatchLoader(volume, "/d", 50, framework="np"))
 
@@ -254,15 +253,15 @@ def test_no_more_is_read_ahead_than_was_said(
 ) -> None:
     begun = 0
     most = 0
-    read_ranges = volume.read_ranges
+    read_many_into = volume.read_many_into
 
-    def counted(given: Any, **more: Any) -> list[int]:
+    def counted(*given: Any, **more: Any) -> list[int]:
         nonlocal begun, most
         begun += 1
         most = max(most, begun - taken)
-        return read_ranges(given, **more)
+        return read_many_into(*given, **more)
 
-    monkeypatch.setattr(volume, "read_ranges", counted)
+    monkeypatch.setattr(volume, "read_many_into", counted)
     taken = 0
     for _ in BatchLoader(volume, "/d", 1, prefetch=4, framework="np"):
         taken += 1

@@ -8,12 +8,15 @@ import io
 import pathlib
 import random
 import threading
+from typing import Any
 
 import numpy
 import pytest
 
 import gofs
 from fake_tensors import FakeTensor
+from gofs import _ranges
+from watched import Watched
 
 DATA = bytes(range(256)) * 64
 
@@ -138,15 +141,15 @@ def test_files_that_become_shorter_leave_no_gaps(
     names = [f"/{number}" for number in range(5)]
     for number, name in enumerate(names):
         volume.write(name, bytes([number]) * 1000)
-    read_ranges = volume.read_ranges
+    read_many_into = volume.read_many_into
 
-    def cut_first(ranges: object) -> list[int]:
+    def cut_first(*given: Any) -> list[int]:
         volume.truncate("/1", 10)
         volume.truncate("/2", 0)
         volume.truncate("/4", 999)
-        return read_ranges(ranges)  # type: ignore[arg-type]
+        return read_many_into(*given)
 
-    monkeypatch.setattr(volume, "read_ranges", cut_first)
+    monkeypatch.setattr(volume, "read_many_into", cut_first)
     packed = volume.read_many(names, packed=True)
     assert packed.offsets == [0, 1000, 1010, 1010, 2010, 3009]
     for number, (begin, end) in enumerate(zip(packed.offsets, packed.offsets[1:])):
@@ -198,3 +201,103 @@ def test_many_files_are_arrays_in_one_piece_of_memory(volume: gofs.Volume) -> No
         volume.read_many(["/file-0", "/none"], framework="np")
     with pytest.raises(ValueError, match="framework"):
         volume.read_many(names, framework="none")
+
+
+def watch_portions(volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch, least: int) -> list[int]:
+    """Has 10 files be open at once, of which all but `least` find no descriptor; how many paths
+    each call is given."""
+    core = volume._core
+    asked = []
+
+    def open_many(paths: list[str | bytes], flags: int) -> list[Any]:
+        asked.append(len(paths))
+        answers: list[Any] = core.open_many(paths, flags)
+        for file in answers[least:]:
+            if not isinstance(file, OSError):
+                file.close()
+        refused = [OSError(errno.EMFILE, "no descriptor", path) for path in paths[least:]]
+        return answers[:least] + refused
+
+    monkeypatch.setattr(_ranges, "FILES_AT_ONCE", 10)
+    monkeypatch.setattr(volume, "_core", Watched(volume, open_many=open_many))
+    return asked
+
+
+@pytest.mark.parametrize("least", [10, 4])
+def test_more_files_are_written_than_can_be_open(
+    volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    names = [f"/{number:02}" for number in range(35)]
+    volume.write_many("/", {name[1:]: b"....." for name in names})
+    asked = watch_portions(volume, monkeypatch, least)
+    with volume.open("/00", "r+b", buffering=0) as first:
+        # Each path twice, and a file that is open already.
+        ranges: list[Any] = [(name, at, name[1:].encode()) for name in names for at in (0, 3)]
+        volume.write_ranges([*ranges, (first, 2, b"!")])
+    assert max(asked) == 10
+    assert len(asked) >= {10: 4, 4: 9}[least]
+    wanted = [f"{number:02}.{number:02}".encode() for number in range(35)]
+    wanted[0] = b"00!00"
+    assert volume.read_many(names) == wanted
+    asked.clear()
+    volume.write_ranges([("/00", at, b"x") for at in range(100)])
+    assert asked == [1]
+
+
+def test_of_many_files_a_missing_one_is_told_of_before_any_is_written(
+    volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"/{number:02}" for number in range(35)]
+    volume.write_many("/", {name[1:]: b"." for name in names})
+    asked = watch_portions(volume, monkeypatch, 10)
+    with pytest.raises(FileNotFoundError) as raised:
+        volume.write_ranges([(name, 0, b"x") for name in [*names, "/none"]])
+    assert raised.value.filename == "/none"
+    assert asked == []
+    # What cannot be written is told of after the others.
+    volume.mkdir("/d")
+    with pytest.raises(IsADirectoryError) as refused:
+        volume.write_ranges([(name, 0, b"x") for name in [*names, "/d"]])
+    assert refused.value.filename == "/d"
+    assert volume.read_many(names) == [b"x"] * 35
+
+
+def test_no_descriptor_at_all_is_an_error(
+    volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume.write("/a", b".")
+    watch_portions(volume, monkeypatch, 0)
+    with pytest.raises(OSError, match="no descriptor") as raised:
+        volume.write_ranges([("/a", 0, b"x")])
+    assert raised.value.errno == errno.EMFILE
+
+
+def test_files_are_read_by_names_of_any_kind(volume: gofs.Volume) -> None:
+    names = ["/plain", "/\u00fc\u20ac", "/\udcff", b"/\xfe", pathlib.PurePosixPath("/path")]
+    for number, name in enumerate(names):
+        volume.write(name, DATA[number : 2 * number])
+    wanted = [DATA[number : 2 * number] for number in range(len(names))]
+    assert volume.read_many(names) == wanted
+    assert volume.read_many(names, packed=True).data == b"".join(wanted)
+    assert [one.tobytes() for one in volume.read_many(names, framework="np")] == wanted
+    for wrong in ("/pl\0ain", "/\u00fc\0", b"/\0"):
+        with pytest.raises(ValueError, match="null|NUL"):
+            volume.read_many([*names, wrong])
+    with pytest.raises(TypeError):
+        volume.read_many([*names, 5])  # type: ignore[list-item]
+    for kind in ({}, {"packed": True}, {"framework": "np"}):
+        with pytest.raises(FileNotFoundError) as raised:
+            volume.read_many([*names, b"/\xfd", "/none"], **kind)
+        assert raised.value.filename == b"/\xfd"
+
+
+def test_bytes_of_a_file_that_becomes_shorter_are_those_it_has(
+    volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume.write("/a", DATA)
+    volume.write("/b", DATA)
+    volume.write("/c", b"1")
+    monkeypatch.setattr(
+        volume, "_core", Watched(volume, sizes=lambda paths: [len(DATA), len(DATA) + 9, 0])
+    )
+    assert volume.read_many(["/a", "/b", "/c"]) == [DATA, DATA, b""]

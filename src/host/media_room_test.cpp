@@ -310,6 +310,20 @@ TEST_F(SparseVolumeTest, zeros_of_which_the_image_has_none_take_no_room_that_oth
   EXPECT_TRUE(image::fsck_is_clean(path_.path()));
 }
 
+TEST_F(SparseVolumeTest, files_of_a_batch_that_find_no_room_are_told_why_each) {
+  Volume volume = try_to_mount(100).value();
+  (void)fill(volume, "/all");
+  const std::vector<char> bytes(kMiB, 'b');
+  const std::vector<NewFile> files(1, {"one", bytes.data(), bytes.size()});
+  ASSERT_EQ(volume.batch_create("/", files).value(), std::vector<int>{ENOSPC});
+  const Error error = volume.explain(ENOSPC, "/one");
+  EXPECT_EQ(error.code, ENOSPC);
+  EXPECT_EQ(error.message.rfind("/one: ", 0), 0u) << error.message;
+  EXPECT_NE(error.message.find("spare="), std::string::npos) << error.message;
+  EXPECT_EQ(volume.explain(ENOENT, "/none").message, "/none: No such file or directory");
+  EXPECT_TRUE(volume.unmount());
+}
+
 TEST_F(SparseVolumeTest, too_few_spares_for_a_checkpoint_are_refused_when_mounting) {
   const auto volume = try_to_mount(2);
   ASSERT_FALSE(volume);

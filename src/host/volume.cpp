@@ -179,12 +179,14 @@ Expected<Identity> Volume::identity(int fd) {
 std::vector<Expected<Stat>> Volume::stat_many(const std::vector<std::string>& paths) {
   std::vector<Stat> stats(paths.size());
   std::vector<CallRequest> requests;
+  requests.reserve(paths.size());
   for (size_t i = 0; i < paths.size(); ++i) {
     requests.push_back(
         {.verb = Verb::kStat, .path = &paths[i], .buffer = &stats[i], .bytes = sizeof(Stat)});
   }
   const std::vector<CallAnswer> answers = all_answers(*state_, requests);
   std::vector<Expected<Stat>> results;
+  results.reserve(paths.size());
   for (size_t i = 0; i < paths.size(); ++i) {
     if (answers[i].result < 0) {
       results.emplace_back(state_->explain(answers[i].result, paths[i]));
@@ -198,11 +200,13 @@ std::vector<Expected<Stat>> Volume::stat_many(const std::vector<std::string>& pa
 std::vector<Expected<int>> Volume::open_many(const std::vector<std::string>& paths, uint32_t flags,
                                              uint32_t mode) {
   std::vector<CallRequest> requests;
+  requests.reserve(paths.size());
   for (const std::string& path : paths) {
     requests.push_back({.verb = Verb::kOpen, .path = &path, .flags = flags, .mode = mode});
   }
   const std::vector<CallAnswer> answers = all_answers(*state_, requests);
   std::vector<Expected<int>> results;
+  results.reserve(paths.size());
   for (size_t i = 0; i < paths.size(); ++i) {
     const auto fd = static_cast<int>(answers[i].result);
     if (fd < 0) {
@@ -217,11 +221,15 @@ std::vector<Expected<int>> Volume::open_many(const std::vector<std::string>& pat
 
 std::vector<Expected<void>> Volume::close_many(const std::vector<int>& fds) {
   std::vector<CallRequest> requests;
+  requests.reserve(fds.size());
   for (const int fd : fds) requests.push_back({.verb = Verb::kClose, .descriptor = fd});
   const std::vector<CallAnswer> answers = all_answers(*state_, requests);
   std::vector<Expected<void>> results;
+  results.reserve(fds.size());
   for (size_t i = 0; i < fds.size(); ++i) {
-    results.push_back(nothing_or_error(*state_, answers[i], state_->descriptor_name(fds[i])));
+    const bool failed = answers[i].result < 0;
+    const std::string subject = failed ? state_->descriptor_name(fds[i]) : std::string();
+    results.push_back(nothing_or_error(*state_, answers[i], subject));
   }
   return results;
 }
@@ -556,6 +564,8 @@ Expected<Statistics> Volume::statistics() {
   if (answer.result < 0) return state_->explain(answer.result, state_->name());
   return found;
 }
+Error Volume::explain(int code, const std::string& path) { return state_->explain(-code, path); }
+
 std::vector<std::string> Volume::warnings() { return state_->warnings(); }
 
 Expected<BufferHandle> Volume::register_buffer(void* memory, uint64_t bytes) {

@@ -652,6 +652,8 @@ std::optional<int64_t> VolumeState::read_long_range(const IoRange& range) {
 void VolumeState::call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
   std::vector<const CallRequest*> together;
   std::vector<size_t> places;  // of these
+  together.reserve(requests.size());
+  places.reserve(requests.size());
   const bool can_run = up_ && is_ours() && !has_failed();
   for (size_t i = 0; i < requests.size(); ++i) {
     if (can_run && CallsAtOnce::takes(requests[i]) && check_texts(requests[i]) == 0) {
