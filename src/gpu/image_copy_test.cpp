@@ -237,7 +237,8 @@ TEST_F(ImageCopyTest, after_a_write_that_fails_the_same_is_said_for_ever) {
 
 TEST_F(ImageCopyTest, places_without_memory_are_holes) {
   constexpr uint64_t kUnitsAChunk = ssd::kChunkBytes / kUnit;
-  chunks_ = {ssd::kNoChunk, reinterpret_cast<uint64_t>(memory_.data())};
+  chunks_.assign(simt::divide_up(bytes_, ssd::kChunkBytes), ssd::kNoChunk);
+  chunks_[1] = reinterpret_cast<uint64_t>(memory_.data());
   ImageCopy copy = make();
   mark(1);
   mark(kUnitsAChunk + 2);
