@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Saves and loads a state dict on the GPU: by gofs.torch.checkpoint on a volume, and beside it by
-torch.save and by the own writer of torch.distributed.checkpoint on the machine's file system. All
-are durable before the clock stops.
+"""Saves and loads a state dict, on the GPU where there is one: by gofs.torch.checkpoint on a volume,
+and beside it by torch.save and by the own writer of torch.distributed.checkpoint on the machine's
+file system. All are durable before the clock stops.
 
 usage: checkpoint.py VOLUME FOLDER [--parameters N] [--times N]
        torchrun --nproc-per-node N checkpoint.py SOCKET FOLDER [--parameters N] [--times N]
 
 VOLUME is an image, which is made where it is missing. Ranks share the volume of the server at
 SOCKET: each has the whole state on the same GPU, as with data parallelism, and saves a part of it.
-The best of all times is printed. Needs a GPU and torch.
+The best of all times is printed. Needs torch.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WIDTH = 4096
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 RANKS = int(os.environ.get("WORLD_SIZE", "1"))
 IS_FIRST = int(os.environ.get("RANK", "0")) == 0
 
@@ -41,10 +42,10 @@ def make_state(parameters: int) -> dict[str, torch.Tensor]:
     """Layers as a language model has them, in bfloat16."""
     layer = {"attention": 4 * WIDTH * WIDTH, "up": 4 * WIDTH * WIDTH, "norm": WIDTH}
     count = max(parameters // sum(layer.values()), 1)
-    generator = torch.Generator("cuda").manual_seed(1)
+    generator = torch.Generator(DEVICE).manual_seed(1)
     return {
         f"layers.{number}.{name}": torch.randn(
-            size, dtype=torch.bfloat16, device="cuda", generator=generator
+            size, dtype=torch.bfloat16, device=DEVICE, generator=generator
         )
         for number in range(count)
         for name, size in layer.items()
@@ -52,7 +53,8 @@ def make_state(parameters: int) -> dict[str, torch.Tensor]:
 
 
 def wait_for_all() -> None:
-    torch.cuda.synchronize()
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
     if RANKS > 1:
         dist.barrier()
 
@@ -86,7 +88,7 @@ def open_volume(spec: str, size: int) -> gofs.Volume:
         raise SystemExit("checkpoint: ranks share a volume that gofsd serves; name its socket")
     if not os.path.exists(image):
         gofs.mkfs(image, 4 * size + (1 << 30))
-    return gofs.mount(spec, writable=True, backend="cuda")
+    return gofs.mount(spec, writable=True, backend=DEVICE)
 
 
 def main() -> None:
@@ -136,7 +138,7 @@ def main() -> None:
         sync_all(wanted.folder)
 
     def load_by_torch() -> None:
-        loaded = torch.load(wanted.folder / "state.pt", map_location="cuda", weights_only=True)
+        loaded = torch.load(wanted.folder / "state.pt", map_location=DEVICE, weights_only=True)
         for name, tensor in loaded.items():
             state[name].copy_(tensor)
 
