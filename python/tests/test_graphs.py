@@ -43,7 +43,9 @@ def edges(volume: gofs.Volume, **options: Any) -> Any:
 def test_tensors_are_put_and_had_and_removed(volume: gofs.Volume, torch: FakeTorch) -> None:
     store = features(volume)
     assert store.get_all_tensor_attrs() == []
-    assert store.get_tensor("paper", "x", None) is None
+    with pytest.raises(KeyError, match="no tensor 'x' of 'paper' has been put"):
+        store.get_tensor("paper", "x", None)
+    assert store.get_tensor_size("paper", "x", None) is None
     assert store.get_tensor_size("paper", "x", None) is None
     values = numpy.arange(120, dtype="f4").reshape(20, 6)
     groups = ["paper", EDGE, None, "../.", ""]
@@ -59,7 +61,9 @@ def test_tensors_are_put_and_had_and_removed(volume: gofs.Volume, torch: FakeTor
     assert found == {*((group, "x") for group in groups), ("paper", "y/z")}
     assert store.remove_tensor("paper", "x", None)
     assert not store.remove_tensor("paper", "x", None)
-    assert store.get_tensor("paper", "x", None) is None
+    with pytest.raises(KeyError, match="no tensor 'x' of 'paper' has been put"):
+        store.get_tensor("paper", "x", None)
+    assert store.get_tensor_size("paper", "x", None) is None
     assert len(store.get_all_tensor_attrs()) == 5
 
 
@@ -160,11 +164,24 @@ def test_rows_that_do_not_fit_are_refused(volume: gofs.Volume, torch: FakeTorch)
             store.put_tensor(rows, "paper", "x", index)
         with pytest.raises(IndexError, match="of a tensor that has 20"):
             store.get_tensor("paper", "x", index)
-    with pytest.raises(FileNotFoundError):
-        store.put_tensor(values[:1], "paper", "none", [0])
+    for index in ([1], [0, 1, 3], [0, 1, 1], [0, 1, -4]):
+        with pytest.raises(FileNotFoundError, match="put all of it first"):
+            store.put_tensor(values[: len(index)], "paper", "none", index)
     with pytest.raises(TypeError, match="names are text, tuples of text, or None"):
         store.put_tensor(values, 5, "x", None)
     assert not store.get_tensor("paper", "x", None).any()
+
+
+@pytest.mark.parametrize(
+    "index", [[3, 1, 0, 2], [0, 1, 2, -1], slice(None), numpy.arange(4), slice(None, None, -1)], ids=str
+)
+def test_all_rows_make_a_tensor(volume: gofs.Volume, torch: FakeTorch, index: Any) -> None:
+    store = features(volume, framework="np")
+    rows = numpy.arange(12, dtype="f4").reshape(4, 3)
+    store.put_tensor(rows, "paper", "x", index)
+    wanted = numpy.zeros_like(rows)
+    wanted[index] = rows
+    assert numpy.array_equal(store.get_tensor("paper", "x", None), wanted)
 
 
 def test_edges_are_put_and_had_and_removed(volume: gofs.Volume, torch: FakeTorch) -> None:

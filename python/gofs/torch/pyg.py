@@ -16,6 +16,8 @@ memory of the host.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
 import json
 import os
@@ -125,11 +127,13 @@ class GofsFeatureStore(_Stored, FeatureStore):
 
     A tensor that is put is replaced as a whole, and durably unless `sync` is False. With an index
     its rows are written where they lie: others may see some of them before the rest, and of a row
-    that the index has twice the later values are written. `framework` says what is returned:
+    that the index has twice the later values are written. One that is not there yet can be put with
+    an index that has each row once, in any order. `framework` says what is returned:
     tensors of torch ("pt") on `device`, arrays of numpy ("np") or of CuPy ("cp").
 
-    Raises ValueError for rows that the tensor has no place for, IndexError for rows that it has
-    not, and OSError as Volume.open() and its like. Workers take a store as they take a volume.
+    Raises KeyError for a tensor that is not there, ValueError for rows that it has no place for,
+    IndexError for rows that it has not, and OSError as Volume.open() and its like. Workers take a
+    store as they take a volume.
     """
 
     _FOLDER = "features"
@@ -138,14 +142,17 @@ class GofsFeatureStore(_Stored, FeatureStore):
         path = self._path(attr)
         if attr.index is None:
             self._files.save(path, {_VALUES: tensor})
-        else:
+            return True
+        try:
             self._put_rows(path, tensor, attr.index)
+        except FileNotFoundError:
+            self._files.save(path, {_VALUES: self._in_order(path, tensor, attr.index)})
         return True
 
     def _get_tensor(self, attr: Any) -> Any:
         file = self._files.open(self._path(attr))
         if file is None:
-            return None
+            raise KeyError(f"no tensor {attr.attr_name!r} of {attr.group_name!r} has been put")
         with file:
             if attr.index is None:
                 return file.get_tensor(_VALUES)
@@ -199,6 +206,18 @@ class GofsFeatureStore(_Stored, FeatureStore):
                     write_runs(volume, file, runs, part)
             if self._files.sync:
                 file.fsync()
+
+    def _in_order(self, path: str, tensor: Any, index: Any) -> Any:
+        """A tensor of which nothing is there, its rows as the index numbers them."""
+        shape = described(_VALUES, tensor).shape
+        with contextlib.suppress(IndexError):
+            rows = list(_rows(index, shape[0]))
+            order = sorted(range(len(rows)), key=rows.__getitem__)
+            if [rows[at] for at in order] == list(range(shape[0])):
+                return tensor if rows == sorted(rows) else tensor[order]
+        raise FileNotFoundError(
+            errno.ENOENT, "no tensor has these rows yet: put all of it first, with index=None", path
+        )
 
 
 class GofsGraphStore(_Stored, GraphStore):
