@@ -4,7 +4,8 @@
 # GoFS, only the libraries are built unless it asks for more. Besides these, CMake's own:
 #   BUILD_SHARED_LIBS   of a project that includes GoFS: gofs::host is the shared library, not the
 #                       static one. By itself GoFS builds and installs both.
-#   CMAKE_CUDA_ARCHITECTURES   what device code is compiled for; 90 if nothing is said
+#   CMAKE_CUDA_ARCHITECTURES   what device code is compiled for, from 80 on; if nothing is
+#                       said, what the machine's GPUs have, or 90 where there is none
 set(gofs_cuda_by_default OFF)
 if(SKBUILD)  # `pip install .` asks what `make build` asks
   execute_process(COMMAND sh -c "scripts/wants_cuda.sh && scripts/nvcc.sh"

@@ -133,8 +133,7 @@ class Transfer {
 
  private:
   Expected<std::vector<int64_t>> finish() const {
-    const nb::gil_scoped_release released;
-    return call_.wait();
+    return without_gil([&] { return call_.wait(); });
   }
 
   const RangeCall call_;

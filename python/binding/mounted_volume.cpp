@@ -27,25 +27,39 @@ MountedVolume::MountedVolume(Volume volume, Path name, bool is_attached)
 
 MountedVolume::~MountedVolume() {
   if (closed_ || !is_ours()) return;
-  const nb::gil_scoped_release released;
-  (void)volume_.unmount();
+  without_gil([&] { (void)volume_.unmount(); });
 }
 
 bool MountedVolume::is_ours() const { return ::getpid() == owner_; }
 
-void MountedVolume::refuse_unusable() const {
+void MountedVolume::enter() {
   if (!is_ours()) {
     raise_about(PyExc_RuntimeError, name_,
                 "the volume was mounted before fork(), and only that process can use it: mount it "
                 "again in this one, or start workers by spawn, or use none (num_workers=0)");
   }
-  if (closed_) raise_about(PyExc_ValueError, name_, "the volume is closed: mount it again");
+  if (is_closed()) raise_about(PyExc_ValueError, name_, "the volume is closed: mount it again");
+  ++calls_;
+}
+
+void MountedVolume::leave() {
+  if (--calls_ == 0) calls_.notify_all();
 }
 
 void MountedVolume::close() {
-  if (closed_ || !is_ours()) return;
-  take(call([](Volume& volume) { return volume.unmount(); }), &name_);
-  closed_ = true;
+  if (!is_ours()) return;
+  // Another thread that closes it may fail.
+  while (is_closing_) without_gil([&] { is_closing_.wait(true); });
+  if (closed_) return;
+  is_closing_ = true;
+  auto unmounted = without_gil([&] {
+    for (uint32_t left = calls_; left != 0; left = calls_) calls_.wait(left);
+    return volume_.unmount();
+  });
+  closed_ = unmounted.has_value();
+  is_closing_ = false;
+  is_closing_.notify_all();
+  take(std::move(unmounted), &name_);
 }
 
 }  // namespace gofs::python

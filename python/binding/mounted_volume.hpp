@@ -8,11 +8,13 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstdint>
 #include <utility>
 
 #include "errors.hpp"
 #include "gofs/volume.hpp"
 #include "path.hpp"
+#include "released_gil.hpp"
 
 namespace gofs::python {
 
@@ -30,29 +32,42 @@ class MountedVolume {
   bool is_on_gpu() const { return is_on_gpu_; }
   /// False in a child of fork(), where nothing can be done with it.
   bool is_ours() const;
-  bool is_closed() const { return closed_; }
+  /// Or is being closed.
+  bool is_closed() const { return closed_ || is_closing_; }
 
   /// What `body` answers, which is given the volume and runs without the GIL, so that it may touch
-  /// nothing of Python's. Raises ValueError once the volume is closed, and RuntimeError in a child
-  /// of fork().
+  /// nothing of Python's. Raises ValueError once the volume is closed or being closed, and
+  /// RuntimeError in a child of fork().
   template <typename Body>
   auto call(Body&& body) {
-    refuse_unusable();
-    const nanobind::gil_scoped_release released;
-    return body(volume_);
+    enter();
+    return without_gil([&] {
+      const Leaving leaving{*this};
+      return body(volume_);
+    });
   }
 
-  /// Unmounts; nothing where that was done before, or in a child of fork(). After an error that
-  /// leaves the volume mounted, or its image held, it may be called again.
+  /// Unmounts after the calls under way; nothing where that was done before, or in a child of
+  /// fork(). After an error that leaves the volume mounted, or its image held, it may be called
+  /// again.
   void close();
 
  private:
-  void refuse_unusable() const;
+  /// The end of a call, before it has the GIL again: a thread may never get it.
+  struct Leaving {
+    ~Leaving() { volume.leave(); }
+    MountedVolume& volume;
+  };
+
+  void enter();
+  void leave();
 
   Volume volume_;
   const Path name_;
   const bool is_on_gpu_;
   const pid_t owner_;
+  std::atomic<uint32_t> calls_ = 0;       // under way; begun with the GIL
+  std::atomic<bool> is_closing_ = false;  // changed with the GIL, as is
   std::atomic<bool> closed_ = false;
 };
 

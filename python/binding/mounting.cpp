@@ -20,13 +20,6 @@ namespace gofs::python {
 
 namespace {
 
-/// What `body` answers, which runs without the GIL.
-template <typename Body>
-auto without_gil(const Body& body) {
-  const nb::gil_scoped_release released;
-  return body();
-}
-
 std::unique_ptr<MountedVolume> mount(nb::handle spec, const MountOptions& options) {
   const Path path(spec);
   Volume volume = take(without_gil([&] { return Volume::mount(path.bytes(), options); }), &path);

@@ -144,6 +144,84 @@ def test_a_program_that_ends_unmounts_its_volumes(image: pathlib.Path) -> None:
         assert volume.info.clean
 
 
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_program_ends_while_a_thread_is_in_a_call(image: pathlib.Path, closes: bool) -> None:
+    program = (
+        "import gofs, sys, threading, time\n"
+        "volume = gofs.mount(sys.argv[1], writable=True)\n"
+        "block = bytes(500_000)\n"
+        "begun = threading.Barrier(4)\n"
+        "def write(number):\n"
+        "    volume.write(f'/{number}', block)\n"
+        "    begun.wait()\n"
+        "    while True:\n"
+        "        try:\n"
+        "            volume.write(f'/{number}', block)\n"
+        "        except ValueError:\n"
+        "            pass\n"
+        "for number in range(3):\n"
+        "    threading.Thread(target=write, args=(number,), daemon=True).start()\n"
+        "begun.wait()\n"
+        "time.sleep(0.05)\n"
+    )
+    if closes:
+        program += "volume.close()\n"
+    for _ in range(3):
+        said = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program, image],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert (said.returncode, said.stdout, said.stderr) == (0, b"", b"")
+        with gofs.mount(image, writable=True) as volume:
+            assert volume.info.clean
+            assert [len(volume.read(f"/{number}")) for number in range(3)] == [500_000] * 3
+
+
+def test_closing_a_volume_waits_for_the_calls_under_way(image: pathlib.Path) -> None:
+    volume = gofs.mount(image, writable=True)
+    volume.write("/read", bytes(100_000))
+    file = volume.open("/rewritten", "wb", buffering=0)
+    written = [0, 0]
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            while True:
+                if number == 0:
+                    volume.write("/written", str(written[0] + 1).encode())
+                    written[0] += 1
+                elif number == 1:
+                    file.pwrite(str(written[1] + 1).encode(), 0)
+                    written[1] += 1
+                else:
+                    volume.read_many(["/read"] * 3)
+        except (OSError, ValueError) as error:
+            errors.append(error)
+
+    def close() -> None:
+        volume.close()
+        assert volume.closed
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    while min(written) < 3:
+        time.sleep(0.001)
+    closing = [threading.Thread(target=close) for _ in range(2)]
+    for thread in closing:
+        thread.start()
+    for thread in closing + threads:
+        thread.join(30)
+    assert [type(error) for error in errors] == [ValueError] * 4
+    assert all("the volume is closed: mount it again" in str(error) for error in errors)
+    with gofs.mount(image) as volume:
+        assert volume.info.clean
+        assert volume.read("/written") == str(written[0]).encode()
+        assert volume.read("/rewritten") == str(written[1]).encode()
+
+
 def test_an_open_file_keeps_its_volume(image: pathlib.Path) -> None:
     file = gofs.mount(image, writable=True).open("/file", "wb")
     gc.collect()

@@ -27,6 +27,7 @@ void add(CommandTimes& sum, const ssd::MeasuredCommands& found) {
 
 Expected<CommandTimes> VolumeState::command_times() {
   if (!is_ours()) return not_ours();
+  const CallsUnderWay::One under_way(calls_under_way_);
   if (!up_) return explain(-ENODEV, spec_.text);
   CommandTimes sum{};
   for (const auto& ssd : ssds_) {

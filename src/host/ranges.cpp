@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Volume::read_ranges() and write_ranges().
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <optional>
@@ -36,12 +37,14 @@ constexpr uint64_t kRangeEndMax = std::numeric_limits<int64_t>::max();
 
 const char* name_of(bool writes) { return writes ? "write_ranges" : "read_ranges"; }
 
-/// What is wrong with a range whatever its file is. Null: nothing.
+/// What is wrong with the memory of a range. Null: nothing.
 const char* wrong_with(const IoRange& range) {
   if (range.memory == nullptr && range.bytes != 0) return "the buffer is null";
-  const bool fits = range.bytes <= kRangeEndMax && range.offset <= kRangeEndMax - range.bytes;
-  return fits ? nullptr : "the range ends behind all that a file can have";
+  return range.bytes <= kRangeEndMax ? nullptr : "the buffer is larger than all that there is";
 }
+
+/// Whether there can be files that have it.
+bool can_be_in_file(const IoRange& range) { return range.offset <= kRangeEndMax - range.bytes; }
 
 std::shared_ptr<RangeWork> done(std::vector<int64_t> results) {
   return std::make_shared<DoneRanges>(std::move(results));
@@ -62,6 +65,7 @@ Expected<std::shared_ptr<RangeWork>> AnyVolume::begin_ranges(bool writes,
 Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
                                                                const std::vector<IoRange>& ranges,
                                                                CUstream_st* stream) {
+  const CallsUnderWay::One under_way(calls_under_way_);
   const std::string subject = name_of(writes);
   if (!is_ours()) return not_ours();
   if (has_failed()) return explain(-EIO, subject);
@@ -70,6 +74,11 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
   if (backend_->is_capturing(stream)) {
     return make_error(EOPNOTSUPP, subject, "the stream is captured for a graph");
   }
+  std::vector<std::optional<int64_t>> already;  // results that need no launch
+  const auto answer_already = [&](size_t i, int64_t result) {
+    already.resize(ranges.size());
+    already[i] = result;
+  };
   // Memory that only threads of the host reach is none of the stream's.
   std::vector<size_t> elsewhere;
   kernels::BufferReach reach{false, {}, nullptr, nullptr};
@@ -77,21 +86,26 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
     const IoRange& range = ranges[i];
     const char* const wrong = wrong_with(range);
     if (wrong != nullptr) return make_error(EFAULT, subject, wrong);
-    if (range.bytes == 0) continue;
+    if (!can_be_in_file(range)) answer_already(i, -EINVAL);
+    if (range.bytes == 0 || !can_be_in_file(range)) continue;
     if (!reach.holds(range.memory, range.bytes)) {
       reach = backend_->reach_of(range.memory, range.bytes);
       if (!reach.problem.empty()) return make_error(EFAULT, subject, reach.problem);
     }
     if (!reach.reached) elsewhere.push_back(i);
   }
-  if (elsewhere.size() == ranges.size()) return done(move_ranges(writes, ranges, stream));
-  std::vector<std::optional<int64_t>> already;
   if (!elsewhere.empty()) {
     std::vector<IoRange> others;
     for (const size_t i : elsewhere) others.push_back(ranges[i]);
     const std::vector<int64_t> results = move_ranges(writes, others, stream);
-    already.resize(ranges.size());
-    for (size_t i = 0; i < others.size(); ++i) already[elsewhere[i]] = results[i];
+    for (size_t i = 0; i < others.size(); ++i) answer_already(elsewhere[i], results[i]);
+  }
+  if (std::all_of(already.begin(), already.end(),
+                  [](const auto& one) { return one.has_value(); }) &&
+      already.size() == ranges.size()) {
+    std::vector<int64_t> results;
+    for (const auto& one : already) results.push_back(*one);
+    return done(std::move(results));
   }
   try {
     const auto explain_failure = [this, subject](const std::string& why) {

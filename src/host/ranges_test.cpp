@@ -185,9 +185,24 @@ TEST_P(RangesTest, refuses_what_no_file_has) {
     return volume_->read_ranges({range}).error().code;
   };
   EXPECT_EQ(code({files_[0], nullptr, 1, 0}), EFAULT);
-  EXPECT_EQ(code({files_[0], bytes, 8, uint64_t{1} << 63}), EFAULT);
   EXPECT_EQ(code({files_[0], bytes, uint64_t{1} << 63, 0}), EFAULT);
   EXPECT_EQ(code({files_[0], bytes, uint64_t{1} << 62, 0}), ENOMEM);
+}
+
+TEST_P(RangesTest, an_offset_that_no_file_has_is_an_error_of_its_range_alone) {
+  constexpr uint64_t kEnd = uint64_t{1} << 63;  // of all that a file can have
+  char bytes[16] = {};
+  for (const uint64_t offset : {kEnd, kEnd - 3, ~uint64_t{0}}) {
+    const auto alone = volume_->read_ranges({{files_[0], bytes, 4, offset}});
+    EXPECT_EQ(alone.value().wait().value(), std::vector<int64_t>{-EINVAL});
+    const auto among = volume_->read_ranges({{files_[0], bytes, 4, 0},
+                                             {files_[0], bytes + 4, 4, offset},
+                                             {files_[0], bytes + 8, 4, 4},
+                                             {files_[0], bytes + 12, 4, kEnd - 5}});
+    EXPECT_EQ(among.value().wait().value(), (std::vector<int64_t>{4, -EINVAL, 4, 0}));
+    EXPECT_EQ(std::memcmp(bytes, contents_[0].data(), 4), 0);
+    EXPECT_EQ(std::memcmp(bytes + 8, contents_[0].data() + 4, 4), 0);
+  }
 }
 
 TEST_P(RangesTest, results_stay_when_the_volume_goes) {

@@ -19,12 +19,14 @@
 namespace gofs::host {
 
 Expected<void> VolumeState::sync() {
+  const CallsUnderWay::One under_way(calls_under_way_);
   const CallAnswer answer = call({.verb = request::Verb::kSync});
   if (answer.result < 0) return explain(answer.result, spec_.text);
   return sync_media();
 }
 
 Expected<void> VolumeState::fsync(request::Verb verb, int descriptor) {
+  const CallsUnderWay::One under_way(calls_under_way_);
   const CallAnswer answer = call({.verb = verb, .descriptor = descriptor});
   if (answer.result < 0) return explain(answer.result, descriptor_name(descriptor));
   return sync_media();
@@ -93,10 +95,12 @@ Expected<void> VolumeState::end(bool whatever_happens) {
   if (!is_ours()) return not_ours();
   const std::lock_guard lock(end_mutex_);
   const bool has_threads = end_threads();
+  const bool was_up = up_.exchange(false);
+  calls_under_way_.wait();
   range_works_.settle();
   calls_at_once_.settle();
   staged_reads_.settle();
-  if (!up_.exchange(false)) return is_behind_ ? sync_for_good() : Expected<void>();
+  if (!was_up) return is_behind_ ? sync_for_good() : Expected<void>();
   auto result = shut_down(whatever_happens);
   if (!up_) return result;
   if (has_threads) {

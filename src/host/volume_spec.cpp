@@ -197,7 +197,7 @@ std::string set_option(VolumeSpec& spec, std::string_view name, std::string_view
   } else if (name == "queues") {
     return set_bounded(value, 1, nvme::kIoQueuesMax, spec.queues);
   } else if (name == "depth") {
-    return set_bounded(value, 2, 65535, spec.queue_depth);
+    return set_bounded(value, 2, kQueueDepthMax, spec.queue_depth);
   } else if (name == "lba") {
     if (value != "512" && value != "4096") return "wants 512 or 4096";
     spec.lba_bytes = value == "512" ? 512 : 4096;

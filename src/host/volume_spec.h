@@ -47,6 +47,9 @@
 
 namespace gofs::host {
 
+/// Entries of a queue, at most; at least 2.
+inline constexpr uint32_t kQueueDepthMax = 65535;
+
 /// Who writes a physical SSD's registers.
 enum class Doorbells : uint32_t {
   kAuto,  // the warps, where that works

@@ -99,6 +99,12 @@ Expected<void> check_options(const std::string& spec, const MountOptions& option
   if (options.clean_percent > 100 || options.idle_clean_percent > 100) {
     return make_error(EINVAL, spec, "more than 100 percent of the segments");
   }
+  if (options.queues > nvme::kIoQueuesMax) {
+    return make_error(EINVAL, spec, fmt::format("more than {} queues", nvme::kIoQueuesMax));
+  }
+  if (options.queue_depth == 1 || options.queue_depth > kQueueDepthMax) {
+    return make_error(EINVAL, spec, fmt::format("a queue has 2 to {} entries", kQueueDepthMax));
+  }
   return {};
 }
 
@@ -600,6 +606,7 @@ const char* hand_over(const std::string* text, const request::TextRule& rule,
 }  // namespace
 
 CallAnswer VolumeState::call(const CallRequest& request) {
+  const CallsUnderWay::One under_way(calls_under_way_);
   if (!up_ || !is_ours()) return {-ENODEV, 0};
   if (has_failed()) return {-EIO, 0};
   if (const int error = check_texts(request); error != 0) return {error, 0};
@@ -643,6 +650,7 @@ CallAnswer VolumeState::call(const CallRequest& request) {
 }
 
 std::optional<int64_t> VolumeState::read_long_range(const IoRange& range) {
+  const CallsUnderWay::One under_way(calls_under_way_);
   // What one call takes is for one warp.
   if (backend_->is_host() || range.bytes <= kStagingBytes) return std::nullopt;
   if (!up_ || !is_ours() || has_failed()) return std::nullopt;
@@ -654,6 +662,7 @@ void VolumeState::call_all(std::span<const CallRequest> requests, std::span<Call
   std::vector<size_t> places;  // of these
   together.reserve(requests.size());
   places.reserve(requests.size());
+  const CallsUnderWay::One under_way(calls_under_way_);
   const bool can_run = up_ && is_ours() && !has_failed();
   for (size_t i = 0; i < requests.size(); ++i) {
     if (can_run && CallsAtOnce::takes(requests[i]) && check_texts(requests[i]) == 0) {
@@ -862,6 +871,7 @@ VolumeHandle VolumeState::device() const { return handle_of(filesystem()); }
 Expected<std::vector<int>> VolumeState::create_files(const std::string& path,
                                                      const std::vector<NewFile>& files,
                                                      uint32_t permissions) {
+  const CallsUnderWay::One under_way(calls_under_way_);
   return host::create_files(*this, path, files, permissions);
 }
 
@@ -979,6 +989,7 @@ std::string VolumeState::refuses_buffer(const void* buffer, uint64_t bytes) cons
 }
 
 Expected<BufferHandle> VolumeState::register_buffer(void* memory, uint64_t bytes) {
+  const CallsUnderWay::One under_way(calls_under_way_);
   if (!is_ours()) return not_ours();
   if (has_failed()) return explain(-EIO, "register_buffer");
   if (!is_up()) return make_error(ENODEV, "register_buffer");

@@ -21,6 +21,7 @@
 #include "host/any_volume.h"
 #include "host/backends.h"
 #include "host/calls_at_once.h"
+#include "host/calls_under_way.h"
 #include "host/media_room.h"
 #include "host/process_mark.h"
 #include "host/range_work.h"
@@ -214,6 +215,7 @@ class VolumeState final : public AnyVolume {
   std::unique_ptr<Maintenance> maintenance_;
   std::unique_ptr<ClockKeeper> clock_;
   std::atomic<bool> up_{false};     // the controller is enabled
+  CallsUnderWay calls_under_way_;   // that an unmount() waits for
   bool is_behind_ = false;          // it was unmounted, and the image can be written still
   bool came_up_ = false;            // all SSDs
   uint32_t withheld_segments_ = 0;  // that the SSDs have no room for

@@ -408,6 +408,23 @@ TEST(VolumeOptions, the_spec_wins_over_the_options) {
   EXPECT_EQ(at("?mdts=8K").transfer_bytes_max, 8192u);
 }
 
+TEST(VolumeOptions, queues_that_no_ssd_has_are_refused) {
+  const auto words = [](uint32_t queues, uint32_t depth) {
+    MountOptions options = kOnCpu;
+    options.queues = queues;
+    options.queue_depth = depth;
+    const auto volume = Volume::mount(host::sample_volume().path(), options);
+    const std::string begin = host::sample_volume().path() + ": ";
+    return volume ? "" : volume.error().message.substr(begin.size());
+  };
+  EXPECT_EQ(words(128, 2), "");
+  EXPECT_EQ(words(129, 0), "more than 128 queues");
+  EXPECT_EQ(words(~0u, 0), "more than 128 queues");
+  for (const uint32_t depth : {1u, 65536u, ~0u}) {
+    EXPECT_EQ(words(0, depth), "a queue has 2 to 65535 entries");
+  }
+}
+
 TEST(VolumeOptions, odd_geometries_read_the_same) {
   for (const char* suffix : {"?queues=1&depth=2", "?lba=4096&mdts=4K", "?cache=256K&queues=2",
                              "?model=p5800x,iops=0&depth=3", "?model=units=4,unit_ns=2000"}) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -188,6 +189,45 @@ TEST_P(VolumeWritingTest, who_writes_has_the_image_alone) {
   for (const MountOptions& other : {kReading, kWriting}) {
     const auto refused = Volume::mount(spec(), other);
     EXPECT_EQ(error_of(refused), EBUSY);
+  }
+}
+
+TEST_P(VolumeWritingTest, unmounting_waits_for_calls_and_later_ones_find_nothing) {
+  struct Writer {
+    std::string path;
+    std::atomic<uint64_t> written = 0;  // the last number
+    std::optional<Error> end;
+  };
+  Volume volume = mount(kWriting);
+  std::vector<Writer> writers(3);
+  std::vector<std::jthread> threads;
+  for (Writer& writer : writers) {
+    writer.path = "/writer" + std::to_string(threads.size());
+    const int fd = volume.open(writer.path, O_CREAT | O_RDWR).value();
+    threads.emplace_back([&, fd] {
+      for (uint64_t next = 1; !writer.end; ++next) {
+        const auto done = volume.pwrite(fd, &next, sizeof(next), 0);
+        if (done) {
+          writer.written = next;
+        } else {
+          writer.end = done.error();
+        }
+      }
+    });
+  }
+  for (const Writer& writer : writers) {
+    while (writer.written < 3) std::this_thread::yield();
+  }
+  EXPECT_TRUE(volume.unmount());
+  threads.clear();
+  expect_sound();
+  volume = mount(kReading);
+  for (const Writer& writer : writers) {
+    EXPECT_EQ(writer.end->code, ENODEV) << writer.end->message;
+    uint64_t found = 0;
+    const int fd = volume.open(writer.path).value();
+    EXPECT_EQ(volume.pread(fd, &found, sizeof(found), 0).value(), sizeof(found));
+    EXPECT_EQ(found, writer.written);
   }
 }
 
