@@ -216,6 +216,7 @@ def test_closing_a_volume_waits_for_the_calls_under_way(image: pathlib.Path) -> 
         thread.join(30)
     assert [type(error) for error in errors] == [ValueError] * 4
     assert all("the volume is closed: mount it again" in str(error) for error in errors)
+    file.close()
     with gofs.mount(image) as volume:
         assert volume.info.clean
         assert volume.read("/written") == str(written[0]).encode()
@@ -278,6 +279,9 @@ def test_mount_says_what_is_wrong(tmp_path: pathlib.Path, image: pathlib.Path) -
         gofs.mount(junk)
     with pytest.raises(OSError, match="queues"):
         gofs.mount(f"{image}?queues=none")
+    for wrong in ({"queues": 129}, {"queue_depth": 1}, {"queue_depth": 65536}):
+        with pytest.raises(OSError, match="more than 128 queues|2 to 65535 entries"):
+            gofs.mount(image, **wrong)
     with pytest.raises(OSError, match="backend"):
         gofs.mount(image, backend="abacus")
     with gofs.mount(image, writable=True), pytest.raises(OSError) as busy:
