@@ -64,10 +64,12 @@ class AnyVolume {
   /// Reads into memory of the host by calls. Bytes, fewer than all only where the file ends; or a
   /// negative errno, or kNotRun.
   int64_t read_range(const IoRange& range);
-  /// The same of a long range, in a way of its own. None: there is no such way, or not now.
-  virtual std::optional<int64_t> read_long_range(const IoRange& range) {
-    (void)range;
-    return std::nullopt;
+  /// The same of several ranges, or of a long one, in a way of its own: `results[i]` is that of
+  /// `ranges[i]`. False: there is no such way, or not now, or it is not worth it.
+  virtual bool read_staged(std::span<const IoRange> ranges, std::span<int64_t> results) {
+    (void)ranges;
+    (void)results;
+    return false;
   }
   /// Moves ranges of any memory, as Volume::read_ranges() has it, by calls that do not depend on
   /// each other; of a GPU's behind what was enqueued on `stream`, and waits. Never kNotRun.

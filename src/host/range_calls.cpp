@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "host/any_volume.h"
 #include "host/gpu_memory.h"
@@ -172,13 +173,28 @@ class RangeCalls {
   std::array<CallAnswer, kCallsAtOnce> answers_;
 };
 
+/// Reads those into memory of the host, where the volume has a way of its own for them.
+void read_staged_ones(AnyVolume& volume, std::span<Moving> all) {
+  std::vector<IoRange> ranges;
+  std::vector<Moving*> whose;
+  for (Moving& one : all) {
+    if (one.gpu || one.result) continue;
+    ranges.push_back(*one.range);
+    whose.push_back(&one);
+  }
+  std::vector<int64_t> results(ranges.size());
+  if (!volume.read_staged(ranges, results)) return;
+  for (size_t i = 0; i < results.size(); ++i) whose[i]->result = results[i];
+}
+
 }  // namespace
 
 int64_t AnyVolume::read_range(const IoRange& range) {
-  if (const auto result = read_long_range(range)) return *result;
+  int64_t result = 0;
+  if (read_staged({&range, 1}, {&result, 1})) return result;
   Moving moving{&range};
   if (range.bytes <= part_bytes()) {  // nearly all of it, by one call
-    const int64_t result = call(call_of(false, range, 0, range.bytes, range.memory)).result;
+    result = call(call_of(false, range, 0, range.bytes, range.memory)).result;
     if (result <= 0 || static_cast<uint64_t>(result) == range.bytes) return result;
     moving.moved = static_cast<uint64_t>(result);
   }
@@ -194,12 +210,12 @@ std::vector<int64_t> AnyVolume::move_ranges(bool writes, std::span<const IoRange
     Moving& one = moving.emplace_back(&range);
     if (range.bytes != 0) one.gpu = GpuMemory::at(range.memory);
     if (one.gpu && one.gpu->is_captured(stream)) one.result = -EOPNOTSUPP;
-    if (!one.gpu && !writes) one.result = read_long_range(range);
     // What is in the stream comes first.
     if (one.gpu && !one.result && reaches(range.memory, range.bytes)) {
       one.is_direct = one.gpu->settle(stream);
     }
   }
+  if (!writes) read_staged_ones(*this, moving);
   RangeCalls(*this, writes, stream).move(moving);
   std::vector<int64_t> results;
   results.reserve(moving.size());

@@ -122,13 +122,13 @@ std::string LaunchedRanges::begin(vfs::Filesystem* fs, bool writes,
   return begun_ == nullptr ? backend_->error() : std::string();
 }
 
-std::optional<int64_t> LaunchedRanges::run(vfs::Filesystem* fs, bool writes, const IoRange& range,
-                                           uint64_t piece_bytes, const Run& run) {
+const int64_t* LaunchedRanges::run(vfs::Filesystem* fs, bool writes,
+                                   const std::vector<IoRange>& ranges, uint64_t piece_bytes,
+                                   const Run& run) {
   const std::lock_guard lock(mutex_);
-  if (params_ == nullptr) return std::nullopt;
-  const kernels::Grid grid = prepare(fs, writes, {range}, {}, piece_bytes);
-  if (!run(kernels::bodies::kRanges, grid, params_->data())) return std::nullopt;
-  return (*results_)[0];
+  if (params_ == nullptr) return nullptr;
+  const kernels::Grid grid = prepare(fs, writes, ranges, {}, piece_bytes);
+  return run(kernels::bodies::kRanges, grid, params_->data()) ? results_->data() : nullptr;
 }
 
 bool LaunchedRanges::is_done() {

@@ -58,11 +58,11 @@ class LaunchedRanges final : public RangeWork {
 
   /// What launches a body and waits for its end; false: it has failed.
   using Run = std::function<bool(const kernels::Body&, const kernels::Grid&, void* params)>;
-  /// Carries out one range by `run`, in no stream of the program, a warp for each `piece_bytes`, a
-  /// power of two; nothing is under way. Its result; none where that has failed. Throws
-  /// std::bad_alloc.
-  std::optional<int64_t> run(vfs::Filesystem* fs, bool writes, const IoRange& range,
-                             uint64_t piece_bytes, const Run& run);
+  /// Carries out ranges by `run`, in no stream of the program, a warp for each `piece_bytes` of
+  /// one, a power of two; nothing is under way. Their results, until the next time; null where that
+  /// has failed. Throws std::bad_alloc.
+  const int64_t* run(vfs::Filesystem* fs, bool writes, const std::vector<IoRange>& ranges,
+                     uint64_t piece_bytes, const Run& run);
 
   bool is_done() override;
   Expected<std::vector<int64_t>> wait() override;

@@ -62,36 +62,76 @@ void StagedReads::give_back(std::unique_ptr<Room> room) {
   given_back_.notify_all();
 }
 
-std::optional<int64_t> StagedReads::read(VolumeState& volume, const IoRange& range) {
+/// Ranges on their way through a room: a portion has several short ones, or a part of a long one.
+class StagedReads::Passage {
+ public:
+  Passage(Room& room, VolumeState& volume, std::span<const IoRange> ranges,
+          std::span<int64_t> results)
+      : room_(room), volume_(volume), ranges_(ranges), results_(results) {}
+
+  /// All of them; those that are not reached have kNotRun. Throws std::bad_alloc.
+  void make() {
+    std::fill(results_.begin(), results_.end(), int64_t{VolumeState::kNotRun});
+    const auto run = [this](const kernels::Body& body, const kernels::Grid& grid, void* params) {
+      return volume_.run(body, grid, params);
+    };
+    while (next_ < ranges_.size()) {
+      fill_portion();
+      const auto* const found =
+          room_.work.run(volume_.filesystem(), false, portion_, kWarpBytes, run);
+      if (found == nullptr) return;
+      for (size_t i = 0; i < portion_.size(); ++i) take(portion_[i], found[i]);
+    }
+  }
+
+ private:
+  void fill_portion() {
+    portion_.clear();
+    uint64_t used = 0;
+    uint64_t done = done_;
+    for (size_t i = next_; i < ranges_.size() && used < kPortionBytes; ++i, done = 0) {
+      const IoRange& range = ranges_[i];
+      const uint64_t bytes = std::min(range.bytes - done, kPortionBytes - used);
+      portion_.push_back({range.fd, room_.staging.data() + used, bytes, range.offset + done});
+      used = simt::align_up(used + bytes, uint64_t{kBlockBytes});
+    }
+  }
+
+  /// Of the range that is next.
+  void take(const IoRange& part, int64_t result) {
+    const IoRange& range = ranges_[next_];
+    const bool has_ended = result < static_cast<int64_t>(part.bytes);
+    if (result > 0) {
+      std::memcpy(static_cast<uint8_t*>(range.memory) + done_, part.memory,
+                  static_cast<uint64_t>(result));
+      done_ += static_cast<uint64_t>(result);
+    }
+    if (!has_ended && done_ < range.bytes) return;  // the rest is in the next portion
+    results_[next_] = result < 0 ? result : static_cast<int64_t>(done_);
+    ++next_;
+    done_ = 0;
+  }
+
+  Room& room_;
+  VolumeState& volume_;
+  const std::span<const IoRange> ranges_;
+  const std::span<int64_t> results_;
+  size_t next_ = 0;    // the first range that has not ended, and
+  uint64_t done_ = 0;  // what is there of it
+  std::vector<IoRange> portion_;
+};
+
+bool StagedReads::read(VolumeState& volume, std::span<const IoRange> ranges,
+                       std::span<int64_t> results) {
   std::unique_ptr<Room> room = take(volume);
-  if (room == nullptr) return std::nullopt;
-  int64_t result = -ENOMEM;
+  if (room == nullptr) return false;
   try {
-    result = read_through(*room, volume, range);
-  } catch (const std::bad_alloc&) {
-    // For the pieces of a portion.
+    Passage(*room, volume, ranges, results).make();
+  } catch (const std::bad_alloc&) {  // for the pieces of a portion
+    std::replace(results.begin(), results.end(), int64_t{VolumeState::kNotRun}, int64_t{-ENOMEM});
   }
   give_back(std::move(room));
-  return result;
-}
-
-int64_t StagedReads::read_through(Room& room, VolumeState& volume, const IoRange& range) {
-  const auto run = [&volume](const kernels::Body& body, const kernels::Grid& grid, void* params) {
-    return volume.run(body, grid, params);
-  };
-  uint64_t done = 0;
-  while (done < range.bytes) {
-    const uint64_t bytes = std::min(range.bytes - done, kPortionBytes);
-    const IoRange portion{range.fd, room.staging.data(), bytes, range.offset + done};
-    const auto result = room.work.run(volume.filesystem(), false, portion, kWarpBytes, run);
-    if (!result) return VolumeState::kNotRun;
-    if (*result < 0) return *result;
-    const auto moved = static_cast<uint64_t>(*result);
-    std::memcpy(static_cast<uint8_t*>(range.memory) + done, portion.memory, moved);
-    done += moved;
-    if (moved < bytes) break;  // the file's end
-  }
-  return static_cast<int64_t>(done);
+  return true;
 }
 
 void StagedReads::settle() {

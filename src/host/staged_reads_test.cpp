@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Long reads into memory of the host, of a volume whose warps do not reach it: they give what short
-// reads give, many at once too, and end where the volume is unmounted meanwhile.
+// Long reads, and many short ones together, into memory of the host, of a volume whose warps do not
+// reach it: they give what lone short reads give, many at once too, and end where the volume is
+// unmounted meanwhile.
 #include "host/staged_reads.h"
 
 #include <fcntl.h>
@@ -115,6 +116,49 @@ TEST_F(StagedReadsTest, are_what_ranges_of_such_memory_are_read_by) {
   EXPECT_TRUE(large == contents_.substr(11, large.size()));
   EXPECT_TRUE(small == contents_.substr(5, small.size()));
   EXPECT_EQ(launches_, 2u);
+}
+
+TEST_F(StagedReadsTest, bring_many_short_ranges_together) {
+  constexpr uint64_t kBytes = 3000;
+  constexpr size_t kCount = 4000;  // in blocks of their own: two portions
+  std::string found(kCount * kBytes, '!');
+  std::vector<IoRange> ranges;
+  for (size_t i = 0; i < kCount; ++i) {
+    ranges.push_back({fd_, found.data() + i * kBytes, kBytes, i * 5001});
+  }
+  EXPECT_EQ(volume_->read_ranges(ranges)->wait().value(), std::vector<int64_t>(kCount, kBytes));
+  EXPECT_EQ(launches_, 2u);
+  for (size_t i = 0; i < kCount; ++i) {
+    EXPECT_EQ(found.compare(i * kBytes, kBytes, contents_, i * 5001, kBytes), 0) << i;
+  }
+}
+
+TEST_F(StagedReadsTest, have_a_result_for_each_of_many_ranges) {
+  constexpr uint64_t kEnd = kFileBytes;
+  std::string found(34 * kMiB, '!');
+  char* const memory = found.data();
+  const int blind = volume_->open("/file", O_WRONLY).value();
+  const auto call = volume_->read_ranges({{fd_, memory, 10, 1},
+                                          {99, memory + 10, 10, 0},
+                                          {fd_, nullptr, 0, 3},
+                                          {99, nullptr, 0, 3},
+                                          {fd_, memory + 20, 30 * kMiB, kEnd - 9 * kMiB},
+                                          {blind, memory + 30 * kMiB + 20, 9, 0},
+                                          {fd_, memory + 30 * kMiB + 40, 2 * kMiB, 8},
+                                          {fd_, memory + 33 * kMiB, 8, kEnd},
+                                          {fd_, memory + 33 * kMiB + 8, 8, ~uint64_t{0}},
+                                          {fd_, memory + 33 * kMiB + 16, 8, kEnd - 5}});
+  EXPECT_EQ(call->wait().value(), (std::vector<int64_t>{10, -EBADF, 0, -EBADF, 9 * kMiB, -EBADF,
+                                                        2 * kMiB, 0, -EINVAL, 5}));
+  std::string expected(34 * kMiB, '!');
+  const auto put = [&](uint64_t at, uint64_t offset, uint64_t bytes) {
+    expected.replace(at, bytes, contents_, offset, bytes);
+  };
+  put(0, 1, 10);
+  put(20, kEnd - 9 * kMiB, 9 * kMiB);
+  put(30 * kMiB + 40, 8, 2 * kMiB);
+  put(33 * kMiB + 16, kEnd - 5, 5);
+  EXPECT_TRUE(found == expected);
 }
 
 TEST_F(StagedReadsTest, fail_as_short_ones_do) {

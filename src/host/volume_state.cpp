@@ -649,12 +649,13 @@ CallAnswer VolumeState::call(const CallRequest& request) {
   return answer;
 }
 
-std::optional<int64_t> VolumeState::read_long_range(const IoRange& range) {
+bool VolumeState::read_staged(std::span<const IoRange> ranges, std::span<int64_t> results) {
   const CallsUnderWay::One under_way(calls_under_way_);
+  if (backend_->is_host() || ranges.empty()) return false;
   // What one call takes is for one warp.
-  if (backend_->is_host() || range.bytes <= kStagingBytes) return std::nullopt;
-  if (!up_ || !is_ours() || has_failed()) return std::nullopt;
-  return staged_reads_.read(*this, range);
+  if (ranges.size() == 1 && ranges[0].bytes <= kStagingBytes) return false;
+  if (!up_ || !is_ours() || has_failed()) return false;
+  return staged_reads_.read(*this, ranges, results);
 }
 
 void VolumeState::call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {

@@ -93,7 +93,7 @@ class VolumeState final : public AnyVolume {
   /// `input` has at most kInputBytesMax bytes.
   CallAnswer call(const CallRequest& request) override;
   static constexpr uint64_t kInputBytesMax = 1 << 20;
-  std::optional<int64_t> read_long_range(const IoRange& range) override;
+  bool read_staged(std::span<const IoRange> ranges, std::span<int64_t> results) override;
   /// By one launch, but for those that move data.
   void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 
