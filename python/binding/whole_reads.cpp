@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many whole files. To the memory of a GPU a portion is opened while the one before is read; to the
-// host's, several threads read one file after the other.
+// Many whole files. Into memory of the volume's GPU a portion of them is read while the next one is
+// opened.
 #include <fcntl.h>
 #include <nanobind/stl/vector.h>
 
@@ -19,7 +19,6 @@
 #include "classes.hpp"
 #include "path.hpp"
 #include "path_reads.hpp"
-#include "side_by_side.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -28,23 +27,24 @@ namespace gofs::python {
 
 namespace {
 
+/// A file on its way.
+struct WholeRead {
+  uint8_t* memory;
+  uint64_t bytes;      // that are read at most
+  int64_t result = 0;  // the bytes that it had, or a negative errno
+};
+
 class WholeReads {
  public:
-  /// File i is read to `offsets[i]` of `memory`, and no further than to `offsets[i + 1]`.
-  WholeReads(Volume& volume, std::vector<std::string>& paths, const std::vector<uint64_t>& offsets,
-             uint8_t* memory, uint64_t stream)
-      : volume_(volume),
-        paths_(paths),
-        offsets_(offsets),
-        memory_(memory),
-        stream_(stream),
-        counts_(paths.size()),
-        left_(paths.size()) {
+  /// File i goes to `reads[i]`.
+  WholeReads(Volume& volume, std::vector<std::string>& paths, std::vector<WholeRead>& reads,
+             uint64_t stream)
+      : volume_(volume), paths_(paths), reads_(reads), stream_(stream), left_(paths.size()) {
     std::iota(left_.begin(), left_.end(), size_t{0});
   }
 
-  /// Of each file its bytes, or a negative errno; an error where the memory is refused.
-  Expected<std::vector<int64_t>> read() {
+  /// All of them, each whether or not others can be; an error where the memory is refused.
+  Expected<void> read() {
     Portion before;
     while (!left_.empty() && !error_) {
       Portion next = open_some(!before.files.empty());
@@ -54,7 +54,7 @@ class WholeReads {
     }
     finish(before);
     if (error_) return *error_;
-    return counts_;
+    return {};
   }
 
  private:
@@ -88,7 +88,7 @@ class WholeReads {
         left_.push_back(wanted[k]);
         paths_[wanted[k]] = std::move(paths[k]);
       } else {
-        counts_[wanted[k]] = -int64_t{code};
+        reads_[wanted[k]].result = -int64_t{code};
       }
     }
     return portion;
@@ -99,9 +99,8 @@ class WholeReads {
     std::vector<IoRange> ranges;
     ranges.reserve(portion.files.size());
     for (size_t k = 0; k < portion.files.size(); ++k) {
-      const size_t i = portion.files[k];
-      ranges.push_back(
-          {portion.descriptors[k], memory_ + offsets_[i], offsets_[i + 1] - offsets_[i], 0});
+      const WholeRead& read = reads_[portion.files[k]];
+      ranges.push_back({portion.descriptors[k], read.memory, read.bytes, 0});
     }
     auto begun = begin_ranges(volume_, false, ranges, stream_);
     if (begun) {
@@ -117,7 +116,7 @@ class WholeReads {
       const auto moved = portion.call->wait();
       if (!moved) keep(moved.error());
       for (size_t k = 0; moved && k < portion.files.size(); ++k) {
-        counts_[portion.files[k]] = (*moved)[k];
+        reads_[portion.files[k]].result = (*moved)[k];
       }
     }
     (void)volume_.close_many(portion.descriptors);  // which were read
@@ -129,10 +128,8 @@ class WholeReads {
 
   Volume& volume_;
   std::vector<std::string>& paths_;  // of those that are left
-  const std::vector<uint64_t>& offsets_;
-  uint8_t* const memory_;
+  std::vector<WholeRead>& reads_;
   const uint64_t stream_;
-  std::vector<int64_t> counts_;
   std::deque<size_t> left_;     // files, by number
   std::optional<Error> error_;  // the first
 };
@@ -147,44 +144,45 @@ std::vector<std::string> paths_beside(const nb::sequence& given,
   return paths;
 }
 
-/// WholeReads::read(), which waits.
+/// File i goes to `offsets[i]` of `memory`, and no further than to `offsets[i + 1]`.
+std::vector<WholeRead> reads_to(uint8_t* memory, const std::vector<uint64_t>& offsets) {
+  std::vector<WholeRead> reads;
+  reads.reserve(offsets.size() - 1);
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    reads.push_back({memory + offsets[i], offsets[i + 1] - offsets[i]});
+  }
+  return reads;
+}
+
+/// Of each file its bytes, or a negative errno; an error where the memory is refused.
 std::vector<int64_t> read_files(MountedVolume& self, const nb::sequence& given,
                                 const std::vector<uint64_t>& offsets, uint64_t address,
                                 uint64_t stream) {
   std::vector<std::string> paths = paths_beside(given, offsets);
-  auto results = self.call([&](Volume& volume) {
-    return WholeReads(volume, paths, offsets, reinterpret_cast<uint8_t*>(address), stream).read();
-  });
-  return take(std::move(results), &self.name());
+  std::vector<WholeRead> reads = reads_to(reinterpret_cast<uint8_t*>(address), offsets);
+  take(self.call([&](Volume& volume) { return WholeReads(volume, paths, reads, stream).read(); }),
+       &self.name());
+  std::vector<int64_t> results;
+  results.reserve(reads.size());
+  for (const WholeRead& read : reads) results.push_back(read.result);
+  return results;
 }
 
-/// A file on its way to memory of the host.
-struct WholeRead {
-  uint8_t* memory;
-  uint64_t bytes;
-  Expected<uint64_t> answer = uint64_t{0};
-};
-
-/// Reads them all, each whether or not others can be. Of each its bytes, up to where it ends;
-/// raises the error of the first one that has one.
-std::vector<uint64_t> read_side_by_side(MountedVolume& self, const nb::sequence& given,
-                                        const std::vector<std::string>& paths,
-                                        std::vector<WholeRead>& reads) {
-  uint64_t bytes = 0;
-  for (const WholeRead& read : reads) bytes += read.bytes;
-  self.call([&](Volume& volume) {
-    run_side_by_side(reads.size(), threads_worth(bytes, reads.size()), [&](size_t i) {
-      reads[i].answer = read_path(volume, paths[i], reads[i].memory, reads[i].bytes, 0);
-    });
-  });
+/// Reads them all into memory of the host, each whether or not others can be. Of each its bytes, up
+/// to where it ends; raises the error of the first one that has one.
+std::vector<uint64_t> read_to_host(MountedVolume& self, const nb::sequence& given,
+                                   std::vector<std::string>& paths, std::vector<WholeRead>& reads) {
+  take(self.call([&](Volume& volume) { return WholeReads(volume, paths, reads, 0).read(); }),
+       &self.name());
   std::vector<uint64_t> counts;
   counts.reserve(reads.size());
   for (size_t i = 0; i < reads.size(); ++i) {
-    if (!reads[i].answer) {
+    if (reads[i].result < 0) {
       const Path path = path_at(given, i);
-      raise(reads[i].answer.error(), &path);
+      const int code = static_cast<int>(-reads[i].result);
+      raise(self.call([&](Volume& volume) { return volume.explain(code, path.bytes()); }), &path);
     }
-    counts.push_back(*reads[i].answer);
+    counts.push_back(static_cast<uint64_t>(reads[i].result));
   }
   return counts;
 }
@@ -192,25 +190,20 @@ std::vector<uint64_t> read_side_by_side(MountedVolume& self, const nb::sequence&
 /// File i is read to `offsets[i]` of `memory`, and no further than to `offsets[i + 1]`.
 std::vector<uint64_t> read_files_to_host(MountedVolume& self, const nb::sequence& given,
                                          const std::vector<uint64_t>& offsets, nb::handle memory) {
-  const std::vector<std::string> paths = paths_beside(given, offsets);
+  std::vector<std::string> paths = paths_beside(given, offsets);
   const Buffer buffer(memory, Buffer::Access::kWrite);
   if (!std::is_sorted(offsets.begin(), offsets.end()) || offsets.back() > buffer.bytes()) {
     throw nb::value_error("the offsets are not those of parts of the buffer");
   }
-  auto* const begin = static_cast<uint8_t*>(buffer.data());
-  std::vector<WholeRead> reads;
-  reads.reserve(paths.size());
-  for (size_t i = 0; i < paths.size(); ++i) {
-    reads.push_back({begin + offsets[i], offsets[i + 1] - offsets[i]});
-  }
-  return read_side_by_side(self, given, paths, reads);
+  std::vector<WholeRead> reads = reads_to(static_cast<uint8_t*>(buffer.data()), offsets);
+  return read_to_host(self, given, paths, reads);
 }
 
 /// Up to `sizes[i]` bytes of file i as bytes of Python's, which nobody else sees yet, and so are
 /// filled where they lie.
 nb::list read_files_as_bytes(MountedVolume& self, const nb::sequence& given,
                              const std::vector<uint64_t>& sizes) {
-  const std::vector<std::string> paths = paths_as_bytes(given, 0, nb::len(given));
+  std::vector<std::string> paths = paths_as_bytes(given, 0, nb::len(given));
   if (sizes.size() != paths.size()) throw nb::value_error("as many sizes as paths");
   nb::list list;
   std::vector<WholeRead> reads;
@@ -221,7 +214,7 @@ nb::list read_files_as_bytes(MountedVolume& self, const nb::sequence& given,
     list.append(nb::steal(made));
     reads.push_back({reinterpret_cast<uint8_t*>(PyBytes_AsString(made)), size});
   }
-  const std::vector<uint64_t> counts = read_side_by_side(self, given, paths, reads);
+  const std::vector<uint64_t> counts = read_to_host(self, given, paths, reads);
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == sizes[i]) continue;  // else it has become shorter
     list[i] = nb::bytes(reinterpret_cast<const char*>(reads[i].memory), counts[i]);
