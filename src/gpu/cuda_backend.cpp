@@ -17,6 +17,7 @@
 #include "gpu/cuda_memory.h"
 #include "gpu/device_source.h"
 #include "gpu/foreign_memory.h"
+#include "gpu/kernels.h"
 #include "gpu/own_calls.h"
 #include "gpu/shared_warp_memory.h"
 #include "ssd/system_failure.h"
@@ -360,6 +361,13 @@ std::unique_ptr<kernels::Backend> make_cuda_backend(std::string& error) {
   if (!error.empty()) return nullptr;
   if (properties.canMapHostMemory == 0 || properties.unifiedAddressing == 0) {
     error = "the GPU cannot map host memory";
+    return nullptr;
+  }
+  if (gpu_kernels::kClock.load() == cudaErrorNoKernelImageForDevice) {
+    const std::string architecture =
+        std::to_string(properties.major) + std::to_string(properties.minor);
+    error = "this libgofs has no code for the GPU: compile it with CMAKE_CUDA_ARCHITECTURES=" +
+            architecture;
     return nullptr;
   }
   auto backend = std::make_unique<CudaBackend>(device, properties);
