@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads of files that are named by a path, and how many threads it takes to make them side by side.
+// Reads of files that are named by their paths, many at once: a portion of them is opened together
+// and read together, into memory of a GPU while the next one is opened.
 #pragma once
-
-#include <fcntl.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gofs/volume.hpp"
 
@@ -17,22 +19,51 @@ namespace gofs::python {
 /// descriptors, and who reads or writes more files has two such portions open at most.
 inline constexpr size_t kFilesAtOnce = 8192;
 
-/// For run_side_by_side(): of so many calls that move so many bytes together.
-inline size_t threads_worth(uint64_t bytes, size_t calls) {
-  constexpr uint64_t kThreadBytes = uint64_t{512} << 10;  // what a thread is worth starting for
-  constexpr uint64_t kCallBytes = 4096;                   // what a call takes as long as
-  return (bytes + calls * kCallBytes) / kThreadBytes;
-}
+/// A part of a file on its way.
+struct PathRead {
+  size_t path;  // the number of the file's
+  uint8_t* memory;
+  uint64_t bytes;  // that are read at most
+  uint64_t offset = 0;
+  int64_t result = 0;  // the bytes that there were, or a negative errno
+};
 
-/// Opens the file for this one read.
-inline Expected<uint64_t> read_path(Volume& volume, const std::string& path, void* memory,
-                                    uint64_t bytes, uint64_t offset) {
-  const auto descriptor = volume.open(path, O_RDONLY);
-  if (!descriptor) return descriptor.error();
-  auto got = volume.pread(*descriptor, memory, bytes, offset);
-  const auto closed = volume.close(*descriptor);
-  if (got && !closed) return closed.error();
-  return got;
-}
+class PathReads {
+ public:
+  /// The reads of path 0 come first, then those of path 1: each path has one at least. The paths
+  /// are used up. Throws std::bad_alloc.
+  PathReads(Volume& volume, std::vector<std::string>& paths, std::vector<PathRead>& reads,
+            uint64_t stream);
+
+  /// All of them, each whether or not others can be, in the order of `stream` where that is about
+  /// their memory; an error where the memory is refused. Without the GIL.
+  Expected<void> read();
+
+ private:
+  /// Files that are open together.
+  struct Portion {
+    std::vector<size_t> files;  // by number
+    std::vector<int> descriptors;
+    std::optional<RangeCall> call{};
+  };
+
+  Portion open_some(bool others);
+  void begin(Portion& portion);
+  void finish(const Portion& portion);
+  void keep(const Error& error);
+  /// Calls `act` with each read of a file.
+  template <typename Act>
+  void for_each_read(size_t file, Act act) {
+    for (size_t i = firsts_[file]; i < firsts_[file + 1]; ++i) act(reads_[i]);
+  }
+
+  Volume& volume_;
+  std::vector<std::string>& paths_;  // of those that are left
+  std::vector<PathRead>& reads_;
+  const uint64_t stream_;
+  std::vector<size_t> firsts_;  // reads of each file, and their end
+  std::deque<size_t> left_;     // files, by number
+  std::optional<Error> error_;  // the first
+};
 
 }  // namespace gofs::python

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many parts of files that one call reads, by several threads where there is enough of it.
+// Many parts of files that one call reads into memory of the host.
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <optional>
+#include <set>
+#include <shared_mutex>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "begin_ranges.hpp"
 #include "buffer.hpp"
 #include "classes.hpp"
 #include "open_file.hpp"
 #include "path_reads.hpp"
-#include "side_by_side.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,10 +28,7 @@ namespace gofs::python {
 
 namespace {
 
-constexpr uint64_t kPortionBytes = uint64_t{4} << 20;  // of an open file, for one thread at a time
-
-/// Where bytes come from: an open file, or a path, which is opened for each portion. With the GIL,
-/// but for what is const.
+/// Where bytes come from: an open file, or a path. With the GIL, but for what is const.
 class Source {
  public:
   /// `given` is an OpenFile of `volume`, or a path.
@@ -42,17 +41,9 @@ class Source {
     if (!file_->is_of(volume)) throw nb::value_error("the file is of another volume");
   }
 
-  bool is_open() const { return file_ != nullptr; }
+  /// Null: it is a path.
+  OpenFile* file() const { return file_; }
   const Path& path() const { return file_ != nullptr ? file_->path() : *path_; }
-
-  /// What Volume::pread() answers; none where the file is closed.
-  std::optional<Expected<uint64_t>> read(Volume& volume, void* memory, uint64_t bytes,
-                                         uint64_t offset) const {
-    if (file_ == nullptr) return read_path(volume, path_->bytes(), memory, bytes, offset);
-    return file_->use(volume, [&](Volume& of, int descriptor) {
-      return of.pread(descriptor, memory, bytes, offset);
-    });
-  }
 
  private:
   const nb::object given_;  // which lives as long
@@ -60,38 +51,89 @@ class Source {
   std::optional<Path> path_;
 };
 
-/// What one thread reads at once.
+/// A part of a file on its way.
 struct Portion {
   const Source* source;
   uint8_t* memory;
   uint64_t bytes;
   uint64_t offset;
-  std::optional<Expected<uint64_t>> answer = std::nullopt;
+  int64_t result = 0;      // the bytes that there were, or a negative errno
+  bool is_closed = false;  // the file, so that nothing was read
 };
 
+/// Reads those of open files, each of which stays open meanwhile.
+Expected<void> read_open(Volume& volume, const std::vector<Portion*>& portions) {
+  std::map<OpenFile*, std::shared_lock<std::shared_mutex>> locks;
+  for (const Portion* const portion : portions) locks[portion->source->file()];
+  std::set<OpenFile*> closed;
+  for (auto& [file, lock] : locks) {
+    if (!file->keep_open(lock)) closed.insert(file);
+  }
+  std::vector<IoRange> ranges;
+  std::vector<Portion*> whose;
+  for (Portion* const portion : portions) {
+    OpenFile* const file = portion->source->file();
+    portion->is_closed = closed.contains(file);
+    if (portion->is_closed) continue;
+    ranges.push_back({file->descriptor(), portion->memory, portion->bytes, portion->offset});
+    whose.push_back(portion);
+  }
+  const auto begun = begin_ranges(volume, false, ranges, 0);
+  if (!begun) return begun.error();
+  const auto moved = begun->wait();
+  if (!moved) return moved.error();
+  for (size_t i = 0; i < whose.size(); ++i) whose[i]->result = (*moved)[i];
+  return {};
+}
+
+/// Reads those of paths, each of which is opened once.
+Expected<void> read_paths(Volume& volume, const std::vector<Portion*>& portions) {
+  std::map<std::string, std::vector<Portion*>> by_path;
+  for (Portion* const portion : portions) {
+    by_path[portion->source->path().bytes()].push_back(portion);
+  }
+  std::vector<std::string> paths;
+  std::vector<PathRead> reads;
+  std::vector<Portion*> whose;
+  for (const auto& [path, its] : by_path) {
+    for (Portion* const portion : its) {
+      reads.push_back({paths.size(), portion->memory, portion->bytes, portion->offset});
+      whose.push_back(portion);
+    }
+    paths.push_back(path);
+  }
+  auto done = PathReads(volume, paths, reads, 0).read();
+  for (size_t i = 0; i < whose.size(); ++i) whose[i]->result = reads[i].result;
+  return done;
+}
+
 /// Reads all of them, each whether or not others can be.
-void read_all(Volume& volume, std::vector<Portion>& portions) {
-  uint64_t bytes = 0;
-  for (const Portion& portion : portions) bytes += portion.bytes;
-  run_side_by_side(portions.size(), threads_worth(bytes, portions.size()), [&](size_t i) {
-    Portion& portion = portions[i];
-    portion.answer = portion.source->read(volume, portion.memory, portion.bytes, portion.offset);
-  });
+void read_all(MountedVolume& self, std::vector<Portion>& portions) {
+  std::vector<Portion*> open;
+  std::vector<Portion*> named;
+  for (Portion& portion : portions) {
+    (portion.source->file() != nullptr ? open : named).push_back(&portion);
+  }
+  take(self.call([&](Volume& volume) -> Expected<void> {
+    auto done = read_open(volume, open);
+    return done ? read_paths(volume, named) : done;
+  }),
+       &self.name());
 }
 
 /// How many bytes were read. Raises what went wrong.
-uint64_t bytes_of(Portion& portion) {
-  if (!portion.answer) OpenFile::raise_closed();
-  return take(*std::move(portion.answer), &portion.source->path());
+uint64_t bytes_of(MountedVolume& self, const Portion& portion) {
+  if (portion.is_closed) OpenFile::raise_closed();
+  if (portion.result >= 0) return static_cast<uint64_t>(portion.result);
+  const Path& path = portion.source->path();
+  const int code = static_cast<int>(-portion.result);
+  raise(self.call([&](Volume& volume) { return volume.explain(code, path.bytes()); }), &path);
 }
 
 /// A part of a file, and the memory that it goes to.
 struct Range {
   Range(const MountedVolume& volume, nb::handle file, uint64_t begin, nb::handle memory)
       : source(volume, file), buffer(memory, Buffer::Access::kWrite), offset(begin) {}
-
-  /// Of a path it is one portion, so that all of it comes from one file.
-  uint64_t portion_bytes() const { return source.is_open() ? kPortionBytes : buffer.bytes(); }
 
   const Source source;
   const Buffer buffer;
@@ -108,30 +150,14 @@ std::vector<uint64_t> read_ranges(MountedVolume& self, nb::sequence given) {
     ranges.emplace_back(self, file, offset, memory);
   }
   std::vector<Portion> portions;
-  std::vector<size_t> ends;  // of each range, in portions
   for (const Range& range : ranges) {
     auto* const memory = static_cast<uint8_t*>(range.buffer.data());
-    uint64_t begin = 0;
-    do {  // once for a range of no bytes: its file may be missing
-      const uint64_t bytes = std::min(range.portion_bytes(), range.buffer.bytes() - begin);
-      portions.push_back({&range.source, memory + begin, bytes, range.offset + begin});
-      begin += bytes;
-    } while (begin < range.buffer.bytes());
-    ends.push_back(portions.size());
+    portions.push_back({&range.source, memory, range.buffer.bytes(), range.offset});
   }
-  self.call([&](Volume& volume) { read_all(volume, portions); });
+  read_all(self, portions);
   std::vector<uint64_t> counts;
-  size_t next = 0;
-  for (const size_t end : ends) {
-    uint64_t count = 0;
-    bool at_end = false;
-    for (; next < end; ++next) {
-      const uint64_t here = bytes_of(portions[next]);
-      if (!at_end) count += here;
-      at_end = at_end || here < portions[next].bytes;
-    }
-    counts.push_back(count);
-  }
+  counts.reserve(portions.size());
+  for (const Portion& portion : portions) counts.push_back(bytes_of(self, portion));
   return counts;
 }
 
@@ -170,16 +196,16 @@ bool read_rows(MountedVolume& self, nb::handle file, uint64_t offset, uint64_t r
   for (const uint64_t number : numbers) {
     const uint64_t begin = offset + number * row_bytes;
     Portion* const last = portions.empty() ? nullptr : &portions.back();
-    if (last != nullptr && begin == last->offset + last->bytes && last->bytes < kPortionBytes) {
+    if (last != nullptr && begin == last->offset + last->bytes) {
       last->bytes += row_bytes;
     } else {
       portions.push_back({&source, place, row_bytes, begin});
     }
     place += row_bytes;
   }
-  self.call([&](Volume& volume) { read_all(volume, portions); });
+  read_all(self, portions);
   bool complete = true;
-  for (Portion& portion : portions) complete &= bytes_of(portion) == portion.bytes;
+  for (const Portion& portion : portions) complete &= bytes_of(self, portion) == portion.bytes;
   return complete;
 }
 

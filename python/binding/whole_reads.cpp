@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many whole files. Into memory of the volume's GPU a portion of them is read while the next one is
-// opened.
-#include <fcntl.h>
+// Many whole files.
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <deque>
-#include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "begin_ranges.hpp"
 #include "buffer.hpp"
 #include "classes.hpp"
 #include "path.hpp"
@@ -27,113 +20,6 @@ namespace gofs::python {
 
 namespace {
 
-/// A file on its way.
-struct WholeRead {
-  uint8_t* memory;
-  uint64_t bytes;      // that are read at most
-  int64_t result = 0;  // the bytes that it had, or a negative errno
-};
-
-class WholeReads {
- public:
-  /// File i goes to `reads[i]`.
-  WholeReads(Volume& volume, std::vector<std::string>& paths, std::vector<WholeRead>& reads,
-             uint64_t stream)
-      : volume_(volume), paths_(paths), reads_(reads), stream_(stream), left_(paths.size()) {
-    std::iota(left_.begin(), left_.end(), size_t{0});
-  }
-
-  /// All of them, each whether or not others can be; an error where the memory is refused.
-  Expected<void> read() {
-    Portion before;
-    while (!left_.empty() && !error_) {
-      Portion next = open_some(!before.files.empty());
-      begin(next);
-      finish(before);
-      before = std::move(next);
-    }
-    finish(before);
-    if (error_) return *error_;
-    return {};
-  }
-
- private:
-  struct Portion {
-    std::vector<size_t> files;  // by number
-    std::vector<int> descriptors;
-    std::optional<RangeCall> call{};
-  };
-
-  /// Those for which no descriptor is left come again, while others are open that are closed soon.
-  Portion open_some(bool others) {
-    const size_t count = std::min(left_.size(), kFilesAtOnce);
-    const auto end = left_.begin() + static_cast<ptrdiff_t>(count);
-    const std::vector<size_t> wanted(left_.begin(), end);
-    left_.erase(left_.begin(), end);
-    std::vector<std::string> paths;
-    paths.reserve(count);
-    for (const size_t i : wanted) paths.push_back(std::move(paths_[i]));
-    const auto opened = volume_.open_many(paths, O_RDONLY);
-    Portion portion;
-    for (size_t k = 0; k < count; ++k) {
-      if (!opened[k]) continue;
-      portion.files.push_back(wanted[k]);
-      portion.descriptors.push_back(*opened[k]);
-    }
-    others = others || !portion.files.empty();
-    for (size_t k = 0; k < count; ++k) {
-      if (opened[k]) continue;
-      const int code = opened[k].error().code;
-      if (code == EMFILE && others) {
-        left_.push_back(wanted[k]);
-        paths_[wanted[k]] = std::move(paths[k]);
-      } else {
-        reads_[wanted[k]].result = -int64_t{code};
-      }
-    }
-    return portion;
-  }
-
-  void begin(Portion& portion) {
-    if (portion.files.empty()) return;
-    std::vector<IoRange> ranges;
-    ranges.reserve(portion.files.size());
-    for (size_t k = 0; k < portion.files.size(); ++k) {
-      const WholeRead& read = reads_[portion.files[k]];
-      ranges.push_back({portion.descriptors[k], read.memory, read.bytes, 0});
-    }
-    auto begun = begin_ranges(volume_, false, ranges, stream_);
-    if (begun) {
-      portion.call = *std::move(begun);
-    } else {
-      keep(begun.error());
-    }
-  }
-
-  void finish(const Portion& portion) {
-    if (portion.files.empty()) return;
-    if (portion.call) {
-      const auto moved = portion.call->wait();
-      if (!moved) keep(moved.error());
-      for (size_t k = 0; moved && k < portion.files.size(); ++k) {
-        reads_[portion.files[k]].result = (*moved)[k];
-      }
-    }
-    (void)volume_.close_many(portion.descriptors);  // which were read
-  }
-
-  void keep(const Error& error) {
-    if (!error_) error_ = error;
-  }
-
-  Volume& volume_;
-  std::vector<std::string>& paths_;  // of those that are left
-  std::vector<WholeRead>& reads_;
-  const uint64_t stream_;
-  std::deque<size_t> left_;     // files, by number
-  std::optional<Error> error_;  // the first
-};
-
 /// The bytes of the paths, of which there is one less than of offsets.
 std::vector<std::string> paths_beside(const nb::sequence& given,
                                       const std::vector<uint64_t>& offsets) {
@@ -145,11 +31,11 @@ std::vector<std::string> paths_beside(const nb::sequence& given,
 }
 
 /// File i goes to `offsets[i]` of `memory`, and no further than to `offsets[i + 1]`.
-std::vector<WholeRead> reads_to(uint8_t* memory, const std::vector<uint64_t>& offsets) {
-  std::vector<WholeRead> reads;
+std::vector<PathRead> reads_to(uint8_t* memory, const std::vector<uint64_t>& offsets) {
+  std::vector<PathRead> reads;
   reads.reserve(offsets.size() - 1);
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
-    reads.push_back({memory + offsets[i], offsets[i + 1] - offsets[i]});
+    reads.push_back({i, memory + offsets[i], offsets[i + 1] - offsets[i]});
   }
   return reads;
 }
@@ -159,20 +45,20 @@ std::vector<int64_t> read_files(MountedVolume& self, const nb::sequence& given,
                                 const std::vector<uint64_t>& offsets, uint64_t address,
                                 uint64_t stream) {
   std::vector<std::string> paths = paths_beside(given, offsets);
-  std::vector<WholeRead> reads = reads_to(reinterpret_cast<uint8_t*>(address), offsets);
-  take(self.call([&](Volume& volume) { return WholeReads(volume, paths, reads, stream).read(); }),
+  std::vector<PathRead> reads = reads_to(reinterpret_cast<uint8_t*>(address), offsets);
+  take(self.call([&](Volume& volume) { return PathReads(volume, paths, reads, stream).read(); }),
        &self.name());
   std::vector<int64_t> results;
   results.reserve(reads.size());
-  for (const WholeRead& read : reads) results.push_back(read.result);
+  for (const PathRead& read : reads) results.push_back(read.result);
   return results;
 }
 
 /// Reads them all into memory of the host, each whether or not others can be. Of each its bytes, up
 /// to where it ends; raises the error of the first one that has one.
 std::vector<uint64_t> read_to_host(MountedVolume& self, const nb::sequence& given,
-                                   std::vector<std::string>& paths, std::vector<WholeRead>& reads) {
-  take(self.call([&](Volume& volume) { return WholeReads(volume, paths, reads, 0).read(); }),
+                                   std::vector<std::string>& paths, std::vector<PathRead>& reads) {
+  take(self.call([&](Volume& volume) { return PathReads(volume, paths, reads, 0).read(); }),
        &self.name());
   std::vector<uint64_t> counts;
   counts.reserve(reads.size());
@@ -195,7 +81,7 @@ std::vector<uint64_t> read_files_to_host(MountedVolume& self, const nb::sequence
   if (!std::is_sorted(offsets.begin(), offsets.end()) || offsets.back() > buffer.bytes()) {
     throw nb::value_error("the offsets are not those of parts of the buffer");
   }
-  std::vector<WholeRead> reads = reads_to(static_cast<uint8_t*>(buffer.data()), offsets);
+  std::vector<PathRead> reads = reads_to(static_cast<uint8_t*>(buffer.data()), offsets);
   return read_to_host(self, given, paths, reads);
 }
 
@@ -206,13 +92,13 @@ nb::list read_files_as_bytes(MountedVolume& self, const nb::sequence& given,
   std::vector<std::string> paths = paths_as_bytes(given, 0, nb::len(given));
   if (sizes.size() != paths.size()) throw nb::value_error("as many sizes as paths");
   nb::list list;
-  std::vector<WholeRead> reads;
+  std::vector<PathRead> reads;
   reads.reserve(paths.size());
   for (const uint64_t size : sizes) {
     PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
     if (made == nullptr) throw nb::python_error();
     list.append(nb::steal(made));
-    reads.push_back({reinterpret_cast<uint8_t*>(PyBytes_AsString(made)), size});
+    reads.push_back({reads.size(), reinterpret_cast<uint8_t*>(PyBytes_AsString(made)), size});
   }
   const std::vector<uint64_t> counts = read_to_host(self, given, paths, reads);
   for (size_t i = 0; i < counts.size(); ++i) {
