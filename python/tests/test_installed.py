@@ -37,6 +37,23 @@ def run(*command: str | pathlib.Path) -> str:
     return text
 
 
+def test_modules_are_imported_when_they_are_used() -> None:
+    program = (
+        "import gofs, sys\n"
+        "assert not {'gofs.safetensors', 'gofs.torch', 'numpy'} & set(sys.modules)\n"
+        "assert {'cuda', 'safetensors', 'torch'} <= set(dir(gofs))\n"
+        "print(gofs.safetensors.save_file.__name__, gofs.torch.FileDataset.__name__)\n"
+        "try:\n"
+        "    gofs.nonsense\n"
+        "except AttributeError as error:\n"
+        "    print(error)\n"
+    )
+    assert run(sys.executable, "-c", program).splitlines() == [
+        "save_file FileDataset",
+        "module 'gofs' has no attribute 'nonsense'",
+    ]
+
+
 @pytest.fixture
 def listing(volume: gofs.Volume, image: pathlib.Path) -> pathlib.Path:
     """An image that is not mounted, with a file of its own name."""
