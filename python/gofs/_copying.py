@@ -10,6 +10,7 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
+from gofs._directories import mode_reached
 from gofs._progress import Progress
 from gofs._volume import Volume
 
@@ -152,8 +153,10 @@ def _entries(source: _Side, recursive: bool) -> Iterator[_Entry]:
 def _refuse_copy_into_itself(source: _Side, target: _Side, first: _Entry) -> None:
     if not stat.S_ISDIR(first.status.st_mode) or not source.is_volume_of(target):
         return
+    assert target.volume is not None
     above = target.root
-    while not target.isdir(above):  # what is to be made is missing
+    # What is to be made is missing.
+    while not stat.S_ISDIR(mode_reached(target.volume, above) or 0):
         above = posixpath.dirname(above.rstrip("/")) or "/"
     inode, below = target.os.stat(above).st_ino, None
     while inode != below:  # which it is of the root

@@ -7,6 +7,8 @@ import os
 import posixpath
 from typing import TYPE_CHECKING, Any
 
+from gofs._errors import LEADS_NOWHERE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -86,7 +88,18 @@ def _missing_parents(volume: Names, path: str) -> list[str]:
     """The longest first."""
     missing: list[str] = []
     parent = posixpath.dirname(path.rstrip("/"))
-    while parent and not volume.exists(parent):
+    while parent and mode_reached(volume, parent) is None:
         missing.append(parent)
         parent = posixpath.dirname(parent)
     return missing
+
+
+def mode_reached(volume: Names, path: str) -> int | None:
+    """Of what a path leads to; None where it leads nowhere, as that of the root never does. Unlike
+    exists() this raises the errors of a volume in trouble: all parents would have them."""
+    try:
+        return volume.stat(path).st_mode
+    except OSError as error:
+        if error.errno not in LEADS_NOWHERE or not path.strip("/"):
+            raise
+        return None

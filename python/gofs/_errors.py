@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 
     from gofs import _core
     from gofs._typing import AnyPath
+
+
+# Why a path is said to lead nowhere; other errors are the volume's trouble.
+LEADS_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENAMETOOLONG}
 
 
 class CorruptionError(OSError):

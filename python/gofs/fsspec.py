@@ -25,8 +25,9 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
     stringify_path,
 )
 
+from gofs._errors import LEADS_NOWHERE
 from gofs._fsspec_files import Opened, PendingFile, opened
-from gofs._fsspec_listing import LEADS_NOWHERE, info_of, infos_below, walk
+from gofs._fsspec_listing import info_of, infos_below, walk
 from gofs._fsspec_names import expanded, inside, moves
 from gofs._fsspec_reading import Part, first_error, parts_of, read_parts
 from gofs._fsspec_removing import remove
