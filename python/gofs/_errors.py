@@ -32,7 +32,7 @@ def raise_error(code: int, path: AnyPath | None) -> NoReturn:
 
 
 def raise_first(
-    core: _core.Volume, errors: Mapping[int, OSError | int], names: Sequence[AnyPath]
+    core: _core.Volume, errors: Mapping[int, OSError | ValueError | int], names: Sequence[AnyPath]
 ) -> None:
     """Raises the first of what many calls have come to, if there is one. `errors` has them by the
     number of the call; of an errno the volume says why. The others are not asked about: damage that

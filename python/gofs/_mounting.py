@@ -120,5 +120,5 @@ def mkfs(
         overwrite: what the file or device holds; else FileExistsError.
     """
     names = [text("features", feature) for feature in features]
-    size = not_negative(size_bytes, spec)
+    size = not_negative("size_bytes", size_bytes, spec)
     _core.mkfs(spec, size, text("label", label), names, truth_value("overwrite", overwrite))

@@ -31,15 +31,21 @@ def whole_number(name: str, given: Any, *, least: int = 0, most: int = WORD_MAX)
     return number
 
 
-def not_negative(number: int, path: AnyPath | None = None) -> int:
+def not_negative(name: str, given: Any, path: AnyPath | None = None) -> int:
     """The number, of bytes, as Linux takes it. Raises OSError (EINVAL), about `path`, for one below
-    0, OverflowError for one from 2**63 on, and TypeError for what is no whole number."""
-    number = operator.index(number)
+    0, OverflowError for one from 2**63 on, TypeError for what is no whole number, and what is wrong
+    about the path itself before that about the number."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name}: a whole number is wanted, not {given!r}") from None
     if number > LONG_MAX:
-        raise OverflowError(f"{number} bytes: Linux counts to 2**63 - 1")
+        raise OverflowError(f"{name}: {number} bytes: Linux counts to 2**63 - 1")
     if number < 0:
-        name = None if path is None else os.fspath(path)
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
+        about = None if path is None else os.fspath(path)
+        if about is not None and b"\0" in os.fsencode(about):
+            raise ValueError("embedded null byte")
+        raise OSError(errno.EINVAL, f"{os.strerror(errno.EINVAL)}: {name} is {number}", about)
     return number
 
 

@@ -31,8 +31,9 @@ def open_file(
     permissions = permissions_number(permissions)
     if buffering == 1:
         raise ValueError("buffering=1 is for text: give a size in bytes, or -1")
-    core = volume._core.open(path, parsed.flags, permissions)
-    file = File(volume, core, os.fspath(path), parsed, is_buffered=buffering != 0)
+    name = os.fspath(path)
+    core = volume._core.open(name, parsed.flags, permissions)
+    file = File(volume, core, name, parsed, is_buffered=buffering != 0)
     if buffering == 0:
         return file
     size = buffering if buffering > 0 else _BUFFER_BYTES

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import posixpath
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,14 @@ def read_many(
     volume: Volume, paths: Sequence[AnyPath], packed: bool, framework: str | None, device: Any
 ) -> list[Any] | PackedFiles:
     """Volume.read_many()."""
+    names = list(map(os.fspath, paths))  # asked for here, and nowhere else
+    found = _read_named(volume, names, packed, framework, device)
+    return found._replace(names=list(paths)) if isinstance(found, PackedFiles) else found
+
+
+def _read_named(
+    volume: Volume, paths: Sequence[str | bytes], packed: bool, framework: str | None, device: Any
+) -> list[Any] | PackedFiles:
     if framework is None and device is None:
         return read_packed(volume, paths) if packed else _read_each(volume, paths)
     place = "cpu" if device is None else device
@@ -59,6 +68,7 @@ def read_many_into(
     stream: Stream | None,
 ) -> list[int]:
     """Volume.read_many_into()."""
+    names = list(map(os.fspath, paths))
     if len(offsets) != len(paths) + 1:
         raise ValueError(f"{len(offsets)} offsets for {len(paths)} files: one more than files")
     if offsets[0] < 0 or sorted(offsets) != offsets:
@@ -67,10 +77,10 @@ def read_many_into(
     if memory is None:
         flat = bytes_to_fill(buffer)
         _expect_room(offsets[-1], len(flat))
-        return volume._core.read_files_to_host(paths, offsets, flat)
+        return volume._core.read_files_to_host(names, offsets, flat)
     _expect_room(offsets[-1], memory.size)
     order = common_stream([memory], stream)
-    return _moving.read_files(volume._core, paths, offsets, memory, order)
+    return _moving.read_files(volume._core, names, offsets, memory, order)
 
 
 def _expect_room(wanted: int, size: int) -> None:

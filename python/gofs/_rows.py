@@ -55,7 +55,7 @@ def _move(
     writes: bool,
 ) -> list[int]:
     begins = _integers(offsets)
-    core = file._core_to_write() if writes else file._core_to_read()
+    core = file._core_to_write(volume) if writes else file._core_to_read(volume)
     memory = file._gpu_memory_to_write(rows) if writes else gpu_memory(volume, rows, fills=True)
     if memory is not None:
         size = _row_bytes(len(begins), memory.size)

@@ -174,6 +174,7 @@ class Volume(Names, Closing):
     def fsync(self, file: File | AnyPath) -> None:
         """The same for one file or directory: contents, attributes and, if it is new, the name."""
         if isinstance(file, File):
+            file._expect_of(self)
             file.fsync()
             return
         with closing(self._core.open(file, os.O_RDONLY, 0)) as opened:
@@ -182,6 +183,7 @@ class Volume(Names, Closing):
     def fdatasync(self, file: File | AnyPath) -> None:
         """fsync(), but for times where nothing else of the inode has changed."""
         if isinstance(file, File):
+            file._expect_of(self)
             file.fdatasync()
             return
         with closing(self._core.open(file, os.O_RDONLY, 0)) as opened:
@@ -231,6 +233,7 @@ class Volume(Names, Closing):
         file is. No permission of the file itself is needed.
         """
         if isinstance(file, File):
+            file._expect_of(self)
             return file.identity()
         keeps = 0 if truth_value("follow_symlinks", follow_symlinks) else os.O_NOFOLLOW
         with closing(self._core.open(file, os.O_PATH | keeps, 0)) as opened:
@@ -425,7 +428,7 @@ class Volume(Names, Closing):
         cannot be read, after all others have been; buffers are refused as by read_into(). A path is
         opened for each of its ranges.
         """
-        return read_ranges(self, list(ranges), stream)
+        return read_ranges(self, several("ranges", ranges), stream)
 
     def write_ranges(
         self,
@@ -441,7 +444,7 @@ class Volume(Names, Closing):
         win. Raises the error of the first one that cannot be written whole, after all others have
         been; buffers are refused as by write(), before anything is written.
         """
-        write_ranges(self, list(ranges), stream)
+        write_ranges(self, several("ranges", ranges), stream)
 
     def read_rows(
         self,
@@ -494,11 +497,16 @@ class Volume(Names, Closing):
         for name, file in (("src", src), ("dst", dst)):
             if not isinstance(file, File):
                 raise TypeError(f"{name}: a file that open() has given is wanted, not {file!r}")
-        begin = src.tell() if offset_src is None else not_negative(offset_src)
-        target = dst.tell() if offset_dst is None else not_negative(offset_dst)
-        done = src._core_to_read().copy_range(
-            dst._core_to_write(), begin, target, not_negative(count)
+        reader, writer = src._core_to_read(self), dst._core_to_write(self)
+        size = not_negative("count", count, src.name)
+        begin, target = (
+            file.tell() if offset is None else not_negative(name, offset, file.name)
+            for name, offset, file in (
+                ("offset_src", offset_src, src),
+                ("offset_dst", offset_dst, dst),
+            )
         )
+        done = reader.copy_range(writer, begin, target, size)
         for file, given, place in ((src, offset_src, begin), (dst, offset_dst, target)):
             if given is None:
                 file.seek(place + done)
@@ -568,7 +576,7 @@ class Volume(Names, Closing):
 
     def truncate(self, path: AnyPath, length: int) -> None:
         """Makes the file `length` bytes long: shorter, or longer with zeros."""
-        self._core.truncate(path, not_negative(length, path))
+        self._core.truncate(path, not_negative("length", length, path))
 
 
 def _close_forgotten(core: _core.Volume, name: str) -> None:

@@ -211,7 +211,7 @@ class SafetensorsFile(Closing):
             return self._read_runs(runs, len(numbers) * size)
         offset = self._header.data_begin + info.begin
         flat = _allocate(framework, memoryview(rows).nbytes // 8 * size, 0)
-        file = self._file._core_to_read()
+        file = self._file._core_to_read(self._volume)
         memory = memory_to_fill(flat)
         if not self._volume._core.read_rows(file, offset, size, count, rows, memory):
             raise self._cut()
