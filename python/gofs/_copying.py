@@ -11,6 +11,7 @@ import stat
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from gofs._directories import mode_reached
+from gofs._numbers import truth_value
 from gofs._progress import Progress
 from gofs._volume import Volume
 
@@ -110,6 +111,13 @@ def copy(
     socket, and shutil.SameFileError for a file that is copied to itself.
     """
     source, target = _Side(src), _Side(dst)
+    for name, flag in (
+        ("recursive", recursive),
+        ("overwrite", overwrite),
+        ("preserve", preserve),
+        ("sync", sync),
+    ):
+        truth_value(name, flag)
     if source.volume is None and target.volume is None:
         raise ValueError(
             "neither is of a volume: give (volume, path) for one of them, or use shutil"

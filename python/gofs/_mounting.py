@@ -63,7 +63,7 @@ def mount(
     again = partial(mount, **locals())  # with all that was given; nothing else has a name yet
     options = _core.MountOptions()
     options.backend = text("backend", backend)
-    options.read_only = not writable
+    options.read_only = not truth_value("writable", writable)
     options.groups = [whole_number("groups", group) for group in groups]
     options.cache_bytes = whole_number("cache_bytes", cache_bytes, most=LONG_MAX)
     for name, number in (

@@ -98,6 +98,8 @@ class Names:
 
         As there, directories that cannot be read are left out where no `onerror` is given.
         """
+        truth_value("topdown", topdown)
+        truth_value("followlinks", followlinks)
         return walk(self, top, topdown, onerror, followlinks)
 
     def glob(
@@ -107,7 +109,10 @@ class Names:
         a name, and with `recursive` `**` for any folders. Names that begin with a dot have to be
         asked for by a dot, or by `include_hidden`."""
         return glob(
-            self, os.fsdecode(pathname), recursive=recursive, include_hidden=include_hidden
+            self,
+            os.fsdecode(pathname),
+            recursive=truth_value("recursive", recursive),
+            include_hidden=truth_value("include_hidden", include_hidden),
         )
 
     def mkdir(self, path: AnyPath, mode: int = 0o777) -> None:
@@ -116,8 +121,9 @@ class Names:
 
     def makedirs(self, name: AnyPath, mode: int = 0o777, exist_ok: bool = False) -> None:
         """mkdir() with all parents that are missing, which have mode 0o777."""
-        made = permissions_number(mode, "mode")  # else parents would be made first
-        makedirs(self, os.fsdecode(name), made, exist_ok=exist_ok)
+        # Else parents would be made first.
+        made, may_exist = permissions_number(mode, "mode"), truth_value("exist_ok", exist_ok)
+        makedirs(self, os.fsdecode(name), made, exist_ok=may_exist)
 
     def rmdir(self, path: AnyPath) -> None:
         self._core.rmdir(path)
@@ -146,6 +152,7 @@ class Names:
 
     def symlink(self, src: AnyPath, dst: AnyPath, target_is_directory: bool = False) -> None:
         """Makes `dst` a symbolic link to `src`. The last argument means nothing, as on Linux."""
+        truth_value("target_is_directory", target_is_directory)
         self._core.symlink(src, dst)
 
     def link(self, src: AnyPath, dst: AnyPath) -> None:
@@ -177,7 +184,8 @@ class Names:
 
     def stat(self, path: AnyPath, *, follow_symlinks: bool = True) -> os.stat_result:
         """What os.stat() says. `st_dev` is made of the volume's UUID."""
-        return self._result_of(self._core.stat(path) if follow_symlinks else self._core.lstat(path))
+        follow = truth_value("follow_symlinks", follow_symlinks)
+        return self._result_of(self._core.stat(path) if follow else self._core.lstat(path))
 
     def lstat(self, path: AnyPath) -> os.stat_result:
         return self._result_of(self._core.lstat(path))

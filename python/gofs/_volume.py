@@ -393,7 +393,8 @@ class Volume(Names, Closing):
         Raises the error of the first file that cannot be read. Of one that grows meanwhile, what is
         new may be missing; one that becomes shorter is an error (EIO) in a packed array.
         """
-        return read_many(self, several("paths", paths), packed, framework, device)
+        packs = truth_value("packed", packed)
+        return read_many(self, several("paths", paths), packs, framework, device)
 
     def read_many_into(
         self,
@@ -552,7 +553,8 @@ class Volume(Names, Closing):
     ) -> dict[str, Any] | PackedFiles:
         """The contents of all regular files of a directory, by name and in the names' order; as
         read_many() has them."""
-        return read_dir(self, os.fsdecode(path), packed, framework, device)
+        packs = truth_value("packed", packed)
+        return read_dir(self, os.fsdecode(path), packs, framework, device)
 
     def write_many(
         self,
@@ -570,8 +572,9 @@ class Volume(Names, Closing):
         others are, and the error is the first one's. Buffers are refused as by write(), before
         anything is made.
         """
+        durable = truth_value("sync", sync)
         write_many(self, os.fsdecode(directory), files, permissions, stream)
-        if sync:
+        if durable:
             self.sync()
 
     def truncate(self, path: AnyPath, length: int) -> None:

@@ -32,6 +32,7 @@ from gofs._fsspec_names import expanded, inside, moves
 from gofs._fsspec_reading import Part, first_error, parts_of, read_parts
 from gofs._fsspec_removing import remove
 from gofs._fsspec_volumes import VARIABLE, made_again, sent, volumes
+from gofs._numbers import truth_value
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ _COPY_BYTES = 1 << 30
 
 
 def register(name: str, volume: Volume) -> None:
-    """Has gofs://NAME/path mean files of this volume, in this process, until it is closed."""
+    """Has gofs://NAME/path mean files of this volume, in this process, until it is closed.
+
+    Raises ValueError for a name that the host of a URL cannot be, as one with a slash or a colon.
+    """
     volumes.register(name, volume)
 
 
@@ -76,9 +80,9 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 "which volume? Give storage_options={'volume': 'vol.img'}, or name it as the host "
                 f"of the URL, gofs://NAME/path, and in {VARIABLE}='NAME=vol.img'"
             )
-        self.auto_mkdir = auto_mkdir
+        self.auto_mkdir = truth_value("auto_mkdir", auto_mkdir)
         self._given = volume
-        self._writable = writable
+        self._writable = truth_value("writable", writable)
 
     @property
     def volume(self) -> Volume:
@@ -130,6 +134,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         path = self._strip_protocol(path)
+        truth_value("detail", detail)
         try:
             if detail:
                 return infos_below(self.volume, path)
@@ -157,9 +162,9 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
             lambda each: self.ls(each, detail=True, **options),
             self._strip_protocol(path),
             maxdepth=maxdepth,
-            topdown=topdown,
+            topdown=truth_value("topdown", topdown),
             on_error=on_error,
-            detail=detail,
+            detail=truth_value("detail", detail),
         )
 
     def exists(self, path: str, **_: Any) -> bool:
@@ -194,6 +199,8 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         **options: Any,
     ) -> list[str]:
         """As that of others. What a file is called names it, also where it looks like a glob."""
+        truth_value("recursive", recursive)
+        truth_value("assume_literal", assume_literal)
         expand = partial(super().expand_path, recursive=recursive, maxdepth=maxdepth, **options)
         return expanded(self, path, expand, assume_literal=assume_literal)
 
@@ -209,6 +216,8 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         withdirs: bool = False,
         **options: Any,
     ) -> Any:
+        truth_value("total", total)
+        truth_value("withdirs", withdirs)
         found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **options)
         sizes = {name: info["size"] for name, info in found.items()}
         return sum(sizes.values()) if total else sizes
@@ -229,7 +238,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
         path = self._strip_protocol(path)
-        if create_parents:
+        if truth_value("create_parents", create_parents):
             self.volume.makedirs(path)
         else:
             self.volume.mkdir(path)
@@ -253,6 +262,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
         With `maxdepth` a directory is removed if nothing below that depth is in it.
         """
+        truth_value("recursive", recursive)
         remove(self.volume, self.expand_path(path), recursive, maxdepth)
 
     # --- Files -----------------------------------------------------------------------------------
@@ -283,8 +293,9 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def touch(self, path: str, truncate: bool = True, **_: Any) -> None:
         path = self._strip_protocol(path)
+        mode = "wb" if truth_value("truncate", truncate) else "ab"
         self._make_folder_of(path)
-        self.volume.open(path, "wb" if truncate else "ab").close()
+        self.volume.open(path, mode).close()
         self.volume.utime(path)
 
     def cat_file(

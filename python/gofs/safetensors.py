@@ -25,6 +25,7 @@ from gofs._boxes import RUN_BYTES_MIN, box_of, is_truth_value, run_begins, run_b
 from gofs._buffers import memory_to_fill
 from gofs._closing import Closing
 from gofs._gathered_writes import GatheredWrites
+from gofs._numbers import truth_value
 from gofs._replacing import replacing
 from gofs._runs import merged, read_runs
 from gofs._safetensors_header import (
@@ -85,6 +86,7 @@ def save_file(
     Raises TypeError and ValueError for what a file cannot have, or is not contiguous, and OSError
     as Volume.open() and its like. Then the old file is as it was.
     """
+    truth_value("sync", sync)
     given = {_text(name): described(name, tensor) for name, tensor in tensors.items()}
     beginning, header = build_header(
         {name: (each.dtype, each.shape) for name, each in given.items()}, metadata

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import math
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import gofs
+from gofs.safetensors import save_file
+from gofs.torch import BatchLoader, FileDataset
 
 UUID = "00112233-4455-6677-8899-aabbccddeeff"
 
@@ -57,6 +60,16 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] =
     ("read_many_into", (["/file"], bytearray(9), 9), {}, TypeError, "offsets: several are"),
     ("copy_file_range", ("/file", "/file", 1), {}, TypeError, "src: a file that open() has given"),
     ("collect_garbage", (), {"segments_max": "all"}, TypeError, "segments_max: a whole number"),
+    ("write_many", ("/", {"new": b""}), {"sync": "no"}, TypeError, "sync: True or False is"),
+    ("read_many", (["/file"],), {"packed": "no"}, TypeError, "packed: True or False is"),
+    ("read_dir", ("/",), {"packed": "no"}, TypeError, "packed: True or False is"),
+    ("walk", ("/",), {"topdown": "no"}, TypeError, "topdown: True or False is"),
+    ("walk", ("/",), {"followlinks": "no"}, TypeError, "followlinks: True or False is"),
+    ("glob", ("*",), {"recursive": "no"}, TypeError, "recursive: True or False is"),
+    ("glob", ("*",), {"include_hidden": "no"}, TypeError, "include_hidden: True or False is"),
+    ("makedirs", ("/new/er",), {"exist_ok": "no"}, TypeError, "exist_ok: True or False is"),
+    ("symlink", ("a", "/new", "no"), {}, TypeError, "target_is_directory: True or False is"),
+    ("stat", ("/file",), {"follow_symlinks": "no"}, TypeError, "follow_symlinks: True or"),
     ("collect_garbage", (), {"emptiest_first": 2}, TypeError, "emptiest_first: True or False"),
 ]
 
@@ -111,6 +124,7 @@ def test_mounting_and_making_say_what_is_wanted(
         ({"command_timeout": "x"}, TypeError, "command_timeout: a number of seconds is wanted"),
         ({"lock_timeout": -1}, ValueError, "lock_timeout: seconds from 0 on are wanted"),
         ({"clock_period": math.nan}, ValueError, "clock_period: seconds from 0 on are wanted"),
+        ({"writable": "no"}, TypeError, "writable: True or False is wanted, not 'no'"),
         ({"discard": "no"}, TypeError, "discard: True or False is wanted, not 'no'"),
     ):
         with pytest.raises(kind) as raised:
@@ -131,3 +145,27 @@ def test_mounting_and_making_say_what_is_wanted(
             mkfs(image, 64 << 20, **named)
     with mount(image, backend="cpu") as volume:
         assert volume.listdir("/") == []
+
+
+def test_texts_are_no_truth_values_beside_volumes(volume: gofs.Volume) -> None:
+    volume.write("/file", b"contents")
+    no: Any = "no"
+    with volume.scandir("/") as entries:
+        entry = next(entries)
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("follow_symlinks", lambda: entry.is_dir(follow_symlinks=no)),
+        ("follow_symlinks", lambda: entry.is_file(follow_symlinks=no)),
+        ("follow_symlinks", lambda: entry.stat(follow_symlinks=no)),
+        *(
+            (name, lambda name=name: gofs.copy((volume, "/file"), (volume, "/new"), **{name: no}))
+            for name in ("recursive", "overwrite", "preserve", "sync")
+        ),
+        ("sync", lambda: save_file(volume, {}, "/new", sync=no)),
+        ("recursive", lambda: FileDataset(volume, "/", recursive=no)),
+        ("shuffle", lambda: BatchLoader(volume, "/", 1, shuffle=no, framework="np")),
+        ("drop_last", lambda: BatchLoader(volume, "/", 1, drop_last=no, framework="np")),
+    ]
+    for name, call in calls:
+        with pytest.raises(TypeError, match=f"^{name}: True or False is wanted, not 'no'$"):
+            call()
+    assert volume.listdir("/") == ["file"]

@@ -7,6 +7,8 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
+from gofs._numbers import truth_value
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,6 +24,7 @@ def paths_of(
 
     Raises OSError as Volume.scandir(), and ValueError where there are none.
     """
+    truth_value("recursive", recursive)
     if not isinstance(files, (str, bytes, os.PathLike)):
         paths = [os.fsdecode(path) for path in files]
     elif recursive:
