@@ -11,12 +11,16 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from gofs._mount_or_attach import is_socket, mount_or_attach
+from gofs._numbers import text
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 VARIABLE = "GOFS_VOLUMES"
+
+# What ends the host of a URL, or means something in it. Upper case stays as it is.
+_NO_HOST = frozenset("/:?#@[]\\ ")
 
 
 class Volumes:
@@ -34,6 +38,13 @@ class Volumes:
         self._lock = threading.Lock()
 
     def register(self, name: str, volume: Volume) -> None:
+        if not isinstance(volume, Volume):
+            raise TypeError(f"volume: a gofs.Volume is wanted, not {volume!r}")
+        if not text("name", name) or not name.isprintable() or _NO_HOST & set(name):
+            raise ValueError(
+                f"name: {name!r} cannot be the host of a URL: no empty one, and none of "
+                f"{' '.join(sorted(_NO_HOST - {' '}))} or spaces"
+            )
         with self._lock:
             self._named[name] = volume
 
@@ -63,8 +74,7 @@ class Volumes:
             specs = _specs_of_environment()
             return next((name for name in [given, *specs] if _may_mean(name, given, specs)), "")
         with self._lock:
-            names = [name for name, volume in self._named.items() if volume is given]
-        return next((name for name in names if "/" not in name), "")
+            return next((name for name, volume in self._named.items() if volume is given), "")
 
     def pickled(self, volume: Volume) -> bytes:
         """What unpickled() takes. Raises TypeError for a volume that is mounted for writing."""

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -35,11 +36,27 @@ def test_urls_alone_suffice_where_a_volume_is_registered(volume: gofs.Volume) ->
         assert text.read() == "contents"
 
 
+def test_names_are_those_that_urls_can_have(volume: gofs.Volume) -> None:
+    volume.write("/file", b"1")
+    for name in ("Upper", "a-b.c_d~1", "\u00fc"):
+        gofs.fsspec.register(name, volume)
+        with fsspec.open(f"gofs://{name}/file") as file:
+            assert file.read() == b"1"
+    register: Any = gofs.fsspec.register
+    for wrong in ("", "a/b", "a:b", "a::b", "a?b", "a#b", "a@b", "a b", "a\nb", "a[b]", "a\\b"):
+        with pytest.raises(ValueError, match="cannot be the host of a URL"):
+            register(wrong, volume)
+    with pytest.raises(TypeError, match="^name: text is wanted, not 5$"):
+        register(5, volume)
+    for wrong in ("vol.img", None):
+        with pytest.raises(TypeError, match="^volume: a gofs.Volume is wanted, not "):
+            register("name", wrong)
+
+
 def test_urls_of_files_can_be_opened_again(
     volume: gofs.Volume, image: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     volume.write_many("/", {"1.txt": b"1", "2.txt": b"2"})
-    gofs.fsspec.register("with/slash", volume)
     gofs.fsspec.register("named-again", volume)
     urls = ["gofs://named-again/1.txt", "gofs://named-again/2.txt"]
     assert [file.full_name for file in fsspec.open_files("gofs://named-again/*")] == urls
