@@ -30,7 +30,7 @@ def read_many(
     volume: Volume, paths: Sequence[AnyPath], packed: bool, framework: str | None, device: Any
 ) -> list[Any] | PackedFiles:
     """Volume.read_many()."""
-    names = list(map(os.fspath, paths))  # asked for here, and nowhere else
+    names = [os.fspath(path) for path in paths]  # asked for here, and nowhere else
     found = _read_named(volume, names, packed, framework, device)
     return found._replace(names=list(paths)) if isinstance(found, PackedFiles) else found
 
@@ -68,7 +68,7 @@ def read_many_into(
     stream: Stream | None,
 ) -> list[int]:
     """Volume.read_many_into()."""
-    names = list(map(os.fspath, paths))
+    names = [os.fspath(path) for path in paths]
     if len(offsets) != len(paths) + 1:
         raise ValueError(f"{len(offsets)} offsets for {len(paths)} files: one more than files")
     if offsets[0] < 0 or sorted(offsets) != offsets:
