@@ -10,12 +10,15 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from gofs._fsspec_storage import storage_of
 from gofs._mount_or_attach import is_socket, mount_or_attach
 from gofs._numbers import text
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from gofs._fsspec_storage import Member
 
 VARIABLE = "GOFS_VOLUMES"
 
@@ -24,11 +27,11 @@ _NO_HOST = frozenset("/:?#@[]\\ ")
 
 
 class Volumes:
-    """By name, by spec, and by what they were pickled as."""
+    """By name, by what a spec leads to, and by what they were pickled as."""
 
     def __init__(self) -> None:
         self._named: dict[str, Volume] = {}
-        self._mounted: dict[str, Volume] = {}
+        self._mounted: dict[tuple[Member, ...], Volume] = {}
         self._pickled: weakref.WeakValueDictionary[bytes, Volume] = weakref.WeakValueDictionary()
         self._unpickled: dict[bytes, Volume] = {}
         self.renew_lock()
@@ -55,9 +58,11 @@ class Volumes:
             if named is not None and not named.closed:
                 return named
             spec = _specs_of_environment().get(name, name)
-            volume = self._mounted.get(spec)
+            storage = storage_of(spec)
+            volume = self._mounted.get(storage.found)
             if volume is None or not _is_usable(volume):
-                volume = self._mounted[spec] = mount_or_attach(spec, writable=writable)
+                volume = mount_or_attach(spec, writable=writable)
+                self._mounted.update(dict.fromkeys(storage, volume))
                 self._close_at_exit(volume)
             elif writable and not volume.writable and not is_socket(spec):
                 raise OSError(

@@ -89,7 +89,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """The volume below."""
         if isinstance(self._given, Volume):
             return self._given
-        return volumes.find(os.fspath(self._given), self._writable)
+        return volumes.find(os.fsdecode(self._given), self._writable)
 
     def __reduce__(self) -> Any:
         """A volume that was given is mounted again elsewhere, and once for all its file systems."""
@@ -114,7 +114,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def unstrip_protocol(self, name: str) -> str:
         """The URL of a path: with the volume's name, where it has one."""
-        given = self._given if isinstance(self._given, Volume) else os.fspath(self._given)
+        given = self._given if isinstance(self._given, Volume) else os.fsdecode(self._given)
         return _PROTOCOL + volumes.name_of(given) + str(self._strip_protocol(name))
 
     @staticmethod

@@ -105,6 +105,43 @@ def test_a_volume_is_mounted_once_for_all_threads(image: pathlib.Path) -> None:
     fs.volume.close()
 
 
+def test_a_volume_is_one_however_it_is_spelled(
+    image: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(image.name)
+    os.link(image, tmp_path / "plus+img?x=1")
+    spellings = [image.name, f"./{image.name}", str(image), "link", "plus+img?x=1"]
+    spellings.append(f"file:{tmp_path}/%76olume.img")
+    found = [gofs.fsspec.GofsFileSystem(each, writable=True) for each in spellings]
+    found[0].pipe("/file", b"1")
+    assert [fs.cat("/file") for fs in found] == [b"1"] * len(spellings)
+    assert {id(fs.volume) for fs in found} == {id(found[0].volume)}
+    # Elsewhere the same name is another volume's.
+    (tmp_path / "other").mkdir()
+    gofs.mkfs(tmp_path / "other" / image.name, 64 << 20)
+    monkeypatch.chdir(tmp_path / "other")
+    with gofs.fsspec.GofsFileSystem(image.name).volume as other:
+        assert other.listdir("/") == []
+    assert gofs.fsspec.GofsFileSystem(f"../{image.name}").cat("/file") == b"1"
+    # One that has lost its name is still what the name means.
+    image.unlink()
+    assert found[2].cat("/file") == b"1"
+    found[2].volume.close()
+
+
+def test_a_volume_is_another_one_with_other_options_or_members(tmp_path: pathlib.Path) -> None:
+    names = [str(tmp_path / name) for name in ("a", "b")]
+    gofs.mkfs("+".join(names), 128 << 20)
+    specs = [f"{names[0]}+{names[1]}", f"{names[0]}?queues=2+{names[1]}?queues=2"]
+    opened = [gofs.fsspec.GofsFileSystem(each).volume for each in specs]
+    again = gofs.fsspec.GofsFileSystem(f"{tmp_path}/./a+{names[1]}")
+    assert [volume.listdir("/") for volume in opened] == [[], []]
+    assert again.volume is opened[0] is not opened[1]
+    for volume in opened:
+        volume.close()
+
+
 def test_writing_where_one_has_only_read_says_what_to_do(image: pathlib.Path) -> None:
     reader = fsspec.filesystem("gofs", volume=str(image))
     assert reader.ls("/") == []
