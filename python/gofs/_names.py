@@ -226,11 +226,15 @@ class Names:
         return mode is not None and stat.S_ISLNK(mode)
 
     def _mode_of(self, path: AnyPath, *, follow_symlinks: bool = True) -> int | None:
-        """None where it cannot be reached, as in os.path."""
+        """None where it cannot be reached, or no file can be called so, as in os.path."""
         core = self._core
         try:
             return (core.stat(path) if follow_symlinks else core.lstat(path)).mode
         except OSError:
+            return None
+        except ValueError:
+            if core.closed:
+                raise
             return None
 
     def chmod(self, path: AnyPath, mode: int) -> None:

@@ -295,6 +295,17 @@ def test_what_is_no_path_is_refused_as_by_os(pair: Pair, path: Any) -> None:
     assert ours[0] == "error"
 
 
+@pytest.mark.parametrize("call", ["exists", "lexists", "isdir", "isfile", "islink"])
+def test_what_no_file_can_be_called_is_not_there(pair: Pair, call: str) -> None:
+    for path in ("/nul\0", "/" + "x" * 256, "/\ud800"):
+        pair.both(call, path)
+    assert not getattr(pair.volume, call)(b"/nul\0")
+    pair.volume.close()
+    for path in ("/", "/nul\0"):
+        with pytest.raises(ValueError, match="the volume is closed|null byte"):
+            getattr(pair.volume, call)(path)
+
+
 @pytest.mark.parametrize("given", ["/none", b"/none", pathlib.PurePosixPath("/none")], ids=repr)
 def test_errors_have_number_words_and_name(volume: gofs.Volume, given: Any) -> None:
     with pytest.raises(FileNotFoundError) as ours:
