@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gofs._modes import parse_mode
 from gofs._names import RENAME_NOREPLACE
-from gofs._replacing import Replaced, hand_over, pending_name, replaced_by
+from gofs._replacing import Replaced, hand_over, named, pending_name, replaced_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,8 @@ class PendingFile(WrittenFile):
         self._pending = pending_name(self._old.path)
         self._flags = 0 if replaces else RENAME_NOREPLACE
         permissions = self._old.permissions
-        file = self._volume.open(self._pending, "xb", permissions=permissions)
+        with named(self._pending, path):
+            file = self._volume.open(self._pending, "xb", permissions=permissions)
         super().__init__(fs, path, file, block_size)
 
     def commit(self) -> None:
