@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from gofs._fsspec_storage import storage_of
+from gofs._given_volume import given_volume
 from gofs._mount_or_attach import is_socket, mount_or_attach
 from gofs._numbers import text
 from gofs._volume import Volume
@@ -41,8 +42,7 @@ class Volumes:
         self._lock = threading.Lock()
 
     def register(self, name: str, volume: Volume) -> None:
-        if not isinstance(volume, Volume):
-            raise TypeError(f"volume: a gofs.Volume is wanted, not {volume!r}")
+        given_volume(volume)
         if not text("name", name) or not name.isprintable() or _NO_HOST & set(name):
             raise ValueError(
                 f"name: {name!r} cannot be the host of a URL: no empty one, and none of "

@@ -57,9 +57,13 @@ def permissions_number(given: Any, name: str = "permissions") -> int:
 
 
 def text(name: str, given: Any) -> str:
-    """Raises TypeError for what is none."""
+    """Raises TypeError for what is none, and ValueError for what UTF-8 cannot have."""
     if not isinstance(given, str):
         raise TypeError(f"{name}: text is wanted, not {given!r}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name}: {given!r} has what UTF-8 cannot have") from None
     return given
 
 
@@ -68,6 +72,12 @@ def truth_value(name: str, given: Any) -> bool:
     if not isinstance(given, bool):
         raise TypeError(f"{name}: True or False is wanted, not {given!r}")
     return given
+
+
+def kind_of(given: object) -> str:
+    """Its type, as words say it."""
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def several(name: str, given: Iterable[Any]) -> list[Any]:
@@ -93,8 +103,7 @@ def pair(name: str, given: Iterable[Any]) -> tuple[Any, Any]:
 def by_name(name: str, given: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:
     """The items. Raises TypeError for what is no mapping."""
     if not hasattr(given, "items"):
-        kind = type(given).__name__
-        raise TypeError(f"{name}: a dict of contents by name is wanted, not a {kind}")
+        raise TypeError(f"{name}: a dict of contents by name is wanted, not {kind_of(given)}")
     return given.items()
 
 

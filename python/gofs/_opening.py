@@ -55,10 +55,17 @@ def open_inode(volume: Volume, identity: Identity, mode: str) -> File:
         raise ValueError(f"invalid mode: {mode!r}: the file is there: 'rb', 'r+b', 'ab' or 'a+b'")
     name = f"inode {whole_number('ino', ino, most=2**64 - 1)}"
     core = volume._core.open_inode(
-        uuid.UUID(text("uuid", of_volume)).bytes,
+        _bytes_of(text("uuid", of_volume)),
         ino,
         whole_number("generation", generation),
         parsed.flags & ~os.O_CREAT,
         name,
     )
     return File(volume, core, name, parsed)
+
+
+def _bytes_of(of_volume: str) -> bytes:
+    try:
+        return uuid.UUID(of_volume).bytes
+    except ValueError:
+        raise ValueError(f"uuid: a UUID is wanted, not {of_volume!r}") from None

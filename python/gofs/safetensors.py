@@ -25,7 +25,8 @@ from gofs._boxes import RUN_BYTES_MIN, box_of, is_truth_value, run_begins, run_b
 from gofs._buffers import memory_to_fill
 from gofs._closing import Closing
 from gofs._gathered_writes import GatheredWrites
-from gofs._numbers import truth_value
+from gofs._given_volume import given_volume
+from gofs._numbers import by_name, truth_value
 from gofs._replacing import replacing
 from gofs._runs import merged, read_runs
 from gofs._safetensors_header import (
@@ -86,8 +87,10 @@ def save_file(
     Raises TypeError and ValueError for what a file cannot have, or is not contiguous, and OSError
     as Volume.open() and its like. Then the old file is as it was.
     """
+    volume = given_volume(volume)
     truth_value("sync", sync)
-    given = {_text(name): described(name, tensor) for name, tensor in tensors.items()}
+    items = by_name("tensors", tensors)
+    given = {_text(name): described(name, tensor) for name, tensor in items}
     beginning, header = build_header(
         {name: (each.dtype, each.shape) for name, each in given.items()}, metadata
     )
@@ -120,7 +123,7 @@ def safe_open(
     volume: Volume, path: AnyPath, framework: str = "numpy", device: Any = "cpu"
 ) -> SafetensorsFile:
     """Opens a file whose tensors are read one by one; errors are those of load_file()."""
-    maker = framework_named(framework, device, volume)
+    maker = framework_named(framework, device, given_volume(volume))
     file = volume.open(path)
     try:
         return SafetensorsFile(volume, file, maker)

@@ -89,7 +89,7 @@ class BatchLoader:
         self._sampler = sampler
         self._drop_last = drop_last
         self._prefetch = prefetch
-        self._made_by = framework or default_framework(), device
+        self._made_by = framework or default_framework(device), device
         self._framework = framework_named(*self._made_by, volume)
         self._epoch = 0
 

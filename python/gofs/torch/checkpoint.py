@@ -31,6 +31,7 @@ except ImportError as error:
         "gofs.torch.checkpoint needs torch 2.3 or later, with torch.distributed: pip install torch"
     ) from error
 
+from gofs._given_volume import given_volume
 from gofs._numbers import truth_value
 from gofs._replacing import is_pending, replacing
 from gofs.torch._rank_file import SUFFIX, write_rank_file
@@ -55,7 +56,7 @@ class _InFolder:
     """A checkpoint's folder on a volume."""
 
     def __init__(self, volume: Volume, path: AnyPath) -> None:
-        self._volume = volume
+        self._volume = given_volume(volume)
         self._path = os.fsdecode(path)
 
     @classmethod
