@@ -350,6 +350,12 @@ def test_many_files_are_made_and_replaced(volume: gofs.Volume) -> None:
     with pytest.raises(OSError) as refused:
         volume.write_many("/d", {"a/b": b""})
     assert refused.value.errno == errno.EINVAL
+    volume.write_many("/", {})
+    with pytest.raises(FileNotFoundError) as missing:
+        volume.write_many("/none", {})
+    with pytest.raises(NotADirectoryError) as no_folder:
+        volume.write_many("/d/old", {})
+    assert [each.value.filename for each in (missing, no_folder)] == ["/none", "/d/old"]
     with pytest.raises(FileNotFoundError):
         volume.write_many("/none", {"a": b""})
 
