@@ -8,6 +8,7 @@ import io
 import os
 from typing import TYPE_CHECKING, Any, cast
 
+from gofs._closing import closed_on_error
 from gofs._modes import parse_mode
 from gofs._names import RENAME_NOREPLACE
 from gofs._replacing import Replaced, hand_over, named, pending_name, replaced_by
@@ -25,9 +26,10 @@ def opened(fs: GofsFileSystem, path: str, mode: str, block_size: int | None) -> 
     """`block_size` is that of the buffer."""
     parsed = parse_mode(mode)
     file = fs.volume.open(path, mode)
-    if parsed.readable and parsed.writable:
-        return UpdatedFile(fs, path, file, block_size)
-    return (ReadFile if parsed.readable else WrittenFile)(fs, path, file, block_size)
+    with closed_on_error(file):
+        if parsed.readable and parsed.writable:
+            return UpdatedFile(fs, path, file, block_size)
+        return (ReadFile if parsed.readable else WrittenFile)(fs, path, file, block_size)
 
 
 class Opened(io.BufferedIOBase):
@@ -82,7 +84,13 @@ class PendingFile(WrittenFile):
         permissions = self._old.permissions
         with named(self._pending, path):
             file = self._volume.open(self._pending, "xb", permissions=permissions)
-        super().__init__(fs, path, file, block_size)
+        try:
+            with closed_on_error(file):
+                super().__init__(fs, path, file, block_size)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self._volume.unlink(self._pending)
+            raise
 
     def commit(self) -> None:
         """Makes the contents durable, and then gives the file its name."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gofs._arrays import described, framework_named, row_numbers, rows_within
 from gofs._boxes import RUN_BYTES_MIN, box_of, is_truth_value, run_begins, run_bytes
 from gofs._buffers import memory_to_fill
-from gofs._closing import Closing
+from gofs._closing import Closing, closed_on_error
 from gofs._gathered_writes import GatheredWrites
 from gofs._given_volume import given_volume
 from gofs._numbers import by_name, truth_value
@@ -125,11 +125,8 @@ def safe_open(
     """Opens a file whose tensors are read one by one; errors are those of load_file()."""
     maker = framework_named(framework, device, given_volume(volume))
     file = volume.open(path)
-    try:
+    with closed_on_error(file):
         return SafetensorsFile(volume, file, maker)
-    except BaseException:
-        file.close()
-        raise
 
 
 class SafetensorsFile(Closing):
