@@ -14,6 +14,7 @@ from gofs._gpu_memory import gpu_memory
 from gofs._modes import REPLACES
 from gofs._new_arrays import read_array
 from gofs._numbers import not_negative, permissions_number, truth_value
+from gofs._read_sizes import within
 from gofs._transfer import Transfer, read_async, write_async
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def read_file(
     not_negative("offset", offset, path)
     with closing(volume._core.open(path, os.O_RDONLY, 0)) as file:
         if size is None:
-            size = max(file.stat().size_bytes - offset, 0)
-        return file.pread(not_negative("size", size, path), offset)
+            return file.pread(max(file.stat().size_bytes - offset, 0), offset)
+        return file.pread(within(file, not_negative("size", size, path), offset), offset)
 
 
 def read_into(

@@ -9,6 +9,7 @@ import stat
 from typing import TYPE_CHECKING, AnyStr, Generic, cast
 
 from gofs._closing import Closing
+from gofs._errors import refuse_closed
 from gofs._numbers import truth_value
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _entries(
     try:
         while batch := core.readdir():
             for name, ino, file_type in batch:
+                refuse_closed(volume._core)
                 yield DirEntry(volume, directory, as_given(name), ino, file_type)
     finally:
         core.close()

@@ -31,6 +31,12 @@ def raise_error(code: int, path: AnyPath | None) -> NoReturn:
     raise OSError(code, os.strerror(code), path)
 
 
+def refuse_closed(core: _core.Volume) -> None:
+    """Raises what the calls of a closed volume raise."""
+    if core.closed:
+        core.info()
+
+
 def raise_first(
     core: _core.Volume, errors: Mapping[int, OSError | ValueError | int], names: Sequence[AnyPath]
 ) -> None:

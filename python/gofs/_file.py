@@ -18,6 +18,7 @@ from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
 from gofs._identity import identity_of
 from gofs._numbers import LONG_MAX, not_negative, whole_number
+from gofs._read_sizes import within
 from gofs._whole_writes import pwrite_all, write_rest
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class File(io.RawIOBase):
         if count < 0:
             return self.readall()
         with self._position:
-            return self._core.read(count)
+            return self._core.read(within(self._core, count))
 
     def readall(self) -> bytes:
         """All that is left of the file."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 from gofs._closing import Closing
 from gofs._contents import read_file, read_into, read_into_async, write_file, write_file_async
+from gofs._errors import refuse_closed
 from gofs._file import File
 from gofs._identity import identity_of
 from gofs._names import Names
@@ -26,6 +27,8 @@ from gofs._write_many import write_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from typing_extensions import Self
 
     from gofs import _core
     from gofs._identity import Identity
@@ -86,6 +89,10 @@ class Volume(Names, Closing):
     @property
     def closed(self) -> bool:
         return self._core.closed
+
+    def __enter__(self) -> Self:
+        refuse_closed(self._core)
+        return self
 
     def __reduce__(self) -> tuple[Callable[[], Volume], tuple[()]]:
         if self._writable:
