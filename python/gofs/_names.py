@@ -8,7 +8,7 @@ import stat
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from gofs._buffers import memory_to_read
-from gofs._directories import makedirs, walk
+from gofs._directories import makedirs, removedirs, renames, walk
 from gofs._entries import ScandirIterator
 from gofs._glob import glob
 from gofs._numbers import LONG_MAX, pair, permissions_number, truth_value, whole_number
@@ -128,6 +128,10 @@ class Names:
     def rmdir(self, path: AnyPath) -> None:
         self._core.rmdir(path)
 
+    def removedirs(self, name: AnyPath) -> None:
+        """rmdir(), and that of all parents up to the first that is not empty."""
+        removedirs(self, os.fspath(name))
+
     # --- Names -----------------------------------------------------------------------------------
 
     def rename(self, src: AnyPath, dst: AnyPath, *, flags: int = 0) -> None:
@@ -141,6 +145,11 @@ class Names:
     def replace(self, src: AnyPath, dst: AnyPath) -> None:
         """rename() without flags."""
         self._core.rename(src, dst, 0)
+
+    def renames(self, old: AnyPath, new: AnyPath) -> None:
+        """rename() to where parents may be missing, which are made; those of `old` that are empty
+        then are removed."""
+        renames(self, os.fspath(old), os.fspath(new))
 
     def unlink(self, path: AnyPath) -> None:
         """Removes a name of what is not a directory."""

@@ -162,6 +162,24 @@ def test_random_calls_do_the_same(pair: Pair, seed: int) -> None:
     pair.compare_trees()
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parents_are_made_and_removed_as_by_os(pair: Pair, seed: int) -> None:
+    choice = random.Random(seed)
+    pair.write("/kept", b"1")  # or the host's root would go as well
+
+    def path() -> str:
+        names = choice.choices(("a", "b", "c"), k=choice.choice((1, 2, 3, 4)))
+        return "/" + "/".join(names) + choice.choice(("", "", "", "/", "/."))
+
+    for _ in range(60):
+        pair.both("makedirs", path(), exist_ok=True)
+        pair.both("removedirs", path())
+        pair.both("renames", path(), path())
+        if choice.random() < 0.2:
+            pair.write(path(), b"1")
+    pair.compare_trees()
+
+
 REFUSING = ("stat", "lstat", "unlink", "rmdir", "readlink", "listdir")
 REFUSED = ("/none", "/none/x", "/file/x", "/file", "/folder", "/dangling", "/loop", "/loop/x", "/")
 # A root has no name that could be removed, and the host's has one.
