@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 from typing import TYPE_CHECKING, Any, cast
 
 from gofs._closing import closed_on_error
+from gofs._errors import raise_error
 from gofs._modes import parse_mode
 from gofs._names import RENAME_NOREPLACE
 from gofs._replacing import Replaced, hand_over, named, pending_name, replaced_by
@@ -92,12 +94,35 @@ class PendingFile(WrittenFile):
                 self._volume.unlink(self._pending)
             raise
 
+    @property
+    def target(self) -> str:
+        """The name that it is to get: of a symbolic link, what that leads to."""
+        return self._old.path
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it may take the name of another file."""
+        return self._flags == 0
+
     def commit(self) -> None:
         """Makes the contents durable, and then gives the file its name."""
-        self.close()  # which its program has done, mostly
-        self._volume.fsync(self._pending)
-        hand_over(self._volume, self._old, self._pending, self._old.permissions)
-        self._volume.rename(self._pending, self._old.path, flags=self._flags)
+        self.make_ready()
+        self.take_name()
+
+    def make_ready(self) -> None:
+        """Makes the contents durable. Raises what take_name() would, by what is there now."""
+        with named(self._pending, self.path):
+            self.close()  # which its program has done, mostly
+            self._volume.fsync(self._pending)
+            hand_over(self._volume, self._old, self._pending, self._old.permissions)
+        if not self.replaces and self._volume.lexists(self.target):
+            raise_error(errno.EEXIST, self.path)
+        if self._volume.isdir(self.target):
+            raise_error(errno.EISDIR, self.path)
+
+    def take_name(self) -> None:
+        with named(self._pending, self.path):
+            self._volume.rename(self._pending, self.target, flags=self._flags)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):  # what is in the buffer is not wanted any more

@@ -31,6 +31,7 @@ from gofs._fsspec_listing import info_of, infos_below, walk
 from gofs._fsspec_names import expanded, inside, moves
 from gofs._fsspec_reading import Part, first_error, parts_of, read_parts
 from gofs._fsspec_removing import remove
+from gofs._fsspec_transaction import GofsTransaction
 from gofs._fsspec_volumes import VARIABLE, made_again, sent, volumes
 from gofs._numbers import truth_value
 from gofs._volume import Volume
@@ -62,6 +63,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
     protocol = "gofs"
     root_marker = "/"
     local_file = False
+    transaction_type = GofsTransaction
 
     def __init__(
         self,
