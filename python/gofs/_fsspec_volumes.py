@@ -61,7 +61,7 @@ class Volumes:
             storage = storage_of(spec)
             volume = self._mounted.get(storage.found)
             if volume is None or not _is_usable(volume):
-                volume = mount_or_attach(spec, writable=writable)
+                volume = _mounted(spec, writable)
                 self._mounted.update(dict.fromkeys(storage, volume))
                 self._close_at_exit(volume)
             elif writable and not volume.writable and not is_socket(spec):
@@ -142,6 +142,19 @@ def _as_sent(option: Any) -> Any:
 
 def _as_given(option: Any) -> Any:
     return option.volume if isinstance(option, SentVolume) else option
+
+
+def _mounted(spec: str, writable: bool) -> Volume:
+    try:
+        return mount_or_attach(spec, writable=writable)
+    except FileNotFoundError as error:
+        if "/" in spec:
+            raise
+        words = (
+            f"no volume of this name was given to register() or is in {VARIABLE}, and there is no "
+            "such image"
+        )
+        raise FileNotFoundError(error.errno, words, spec) from None
 
 
 def _specs_of_environment() -> dict[str, str]:

@@ -44,6 +44,19 @@ if TYPE_CHECKING:
 _PROTOCOL = "gofs://"
 _COPY_BYTES = 1 << 30
 
+# Options that fsspec has for all file systems, and gives to each.
+_OF_ALL = {
+    "add_aliases",
+    "add_docs",
+    "asynchronous",
+    "batch_size",
+    "listings_expiry_time",
+    "loop",
+    "max_paths",
+    "skip_instance_cache",
+    "use_listings_cache",
+}
+
 
 def register(name: str, volume: Volume) -> None:
     """Has gofs://NAME/path mean files of this volume, in this process, until it is closed.
@@ -75,7 +88,11 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """`volume`: one that is mounted, the name of one, or what gofs.mount() or attach() takes.
 
         One that is mounted by this stays mounted until the program ends, or `volume.close()`.
+        Other options are those that fsspec has for all file systems; TypeError for what is none.
         """
+        for name in options:
+            if name not in _OF_ALL and not name.startswith("target_"):
+                raise TypeError(f"{name!r} is no option: volume, writable and auto_mkdir are")
         super().__init__(**options)
         if volume is None:
             raise ValueError(

@@ -172,8 +172,17 @@ def test_the_environment_names_volumes_for_other_programs(image: pathlib.Path) -
 def test_a_url_without_a_volume_says_what_is_missing() -> None:
     with pytest.raises(ValueError, match="which volume.*GOFS_VOLUMES"):
         fsspec.open("gofs:///file").open()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"register\(\) or is in GOFS_VOLUMES.*'nobody'"):
         fsspec.open("gofs://nobody/file").open()
+
+
+def test_an_option_that_is_misspelt_is_refused(volume: gofs.Volume) -> None:
+    for name in ("writeable", "auto_mkdirs", "path"):
+        with pytest.raises(TypeError, match=f"^'{name}' is no option: volume, writable and auto"):
+            fsspec.filesystem("gofs", volume=volume, **{name: True})
+    options = {"asynchronous": False, "loop": None, "use_listings_cache": False, "max_paths": 5}
+    fs = fsspec.filesystem("gofs", volume=volume, skip_instance_cache=True, **options)
+    assert fs.ls("/") == []
 
 
 def test_a_file_system_is_pickled_by_its_options(image: pathlib.Path) -> None:
