@@ -14,6 +14,7 @@ import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gofs._buffers import bytes_to_read
+from gofs._numbers import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +81,17 @@ class Framework(Protocol):
         RuntimeError where it has no whole number of them."""
 
 
-def default_framework() -> str:
-    """torch's name where it is installed, else numpy's."""
-    return "pt" if importlib.util.find_spec("torch") is not None else "np"
+def default_framework(device: Any = "cpu") -> str:
+    """torch's name where it is installed, else numpy's, which has arrays on the CPU alone: then
+    raises ImportError for another device."""
+    if importlib.util.find_spec("torch") is not None:
+        return "pt"
+    if str(device) != "cpu":
+        raise ImportError(
+            f"device={device!r} is for tensors of torch: pip install torch, or name another "
+            "framework, as framework='cp'"
+        )
+    return "np"
 
 
 def framework_named(name: str, device: Any = "cpu", volume: Volume | None = None) -> Framework:
@@ -157,9 +166,13 @@ class _Numpy:
     def _dtype(self, dtype: Any) -> Any:
         name = _NAMES.get(dtype, dtype) if isinstance(dtype, str) else dtype
         try:
-            return self._numpy.dtype(name)
+            found = self._numpy.dtype(name)
         except TypeError:
             pass  # it is one of those that ml_dtypes has
+        else:
+            if found.hasobject:
+                raise TypeError(f"dtype: {dtype!r} is of references, which files cannot have")
+            return found
         try:
             return self._numpy.dtype(getattr(importlib.import_module("ml_dtypes"), name))
         except (ImportError, AttributeError, TypeError):
@@ -278,7 +291,7 @@ def described(name: str, data: Any) -> Described:
     whose bytes in memory are not those of a file. Nothing is copied."""
     if not hasattr(data, "dtype") or not (hasattr(data, "flags") or hasattr(data, "data_ptr")):
         raise TypeError(
-            f"{name!r} is a {type(data).__name__}: give an array of numpy or a tensor of torch"
+            f"{name!r} is {kind_of(data)}: give an array of numpy or a tensor of torch"
         )
     dtype = dtype_of(data)
     if dtype is None:

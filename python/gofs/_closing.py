@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from typing_extensions import Self
@@ -27,3 +29,17 @@ class Closing:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+@contextlib.contextmanager
+def closed_on_error(opened: _Closable) -> Iterator[None]:
+    """Closes what nobody gets where the block raises: who keeps the error would keep it open."""
+    try:
+        yield
+    except BaseException:
+        opened.close()
+        raise

@@ -14,6 +14,7 @@ from gofs._gpu_memory import gpu_memory
 from gofs._modes import REPLACES
 from gofs._new_arrays import read_array
 from gofs._numbers import not_negative, permissions_number, truth_value
+from gofs._read_sizes import within
 from gofs._transfer import Transfer, read_async, write_async
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ def read_file(
     """Volume.read()."""
     if dtype is not None or like is not None:
         return read_array(volume, path, offset, size, dtype, like)
-    not_negative(offset, path)
+    not_negative("offset", offset, path)
     with closing(volume._core.open(path, os.O_RDONLY, 0)) as file:
         if size is None:
-            size = max(file.stat().size_bytes - offset, 0)
-        return file.pread(not_negative(size, path), offset)
+            return file.pread(max(file.stat().size_bytes - offset, 0), offset)
+        return file.pread(within(file, not_negative("size", size, path), offset), offset)
 
 
 def read_into(
@@ -40,7 +41,7 @@ def read_into(
     """Volume.read_into()."""
     memory = gpu_memory(volume, buffer, fills=True)
     with closing(volume._core.open(path, os.O_RDONLY, 0)) as file:
-        begin = not_negative(offset, path)
+        begin = not_negative("offset", offset, path)
         if memory is None:
             return file.pread_into(memory_to_fill(buffer), begin)
         order = common_stream([memory], stream)
@@ -54,7 +55,7 @@ def read_into_async(
     memory = gpu_memory(volume, buffer, fills=True)
     if memory is None:
         return Transfer(path, read_into(volume, path, buffer, offset, stream))
-    begin = not_negative(offset, path)
+    begin = not_negative("offset", offset, path)
     order = common_stream([memory], stream)
     return read_async(volume._core, path, memory, begin, order)
 

@@ -10,6 +10,8 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
+from gofs._directories import mode_reached
+from gofs._numbers import truth_value
 from gofs._progress import Progress
 from gofs._volume import Volume
 
@@ -109,6 +111,13 @@ def copy(
     socket, and shutil.SameFileError for a file that is copied to itself.
     """
     source, target = _Side(src), _Side(dst)
+    for name, flag in (
+        ("recursive", recursive),
+        ("overwrite", overwrite),
+        ("preserve", preserve),
+        ("sync", sync),
+    ):
+        truth_value(name, flag)
     if source.volume is None and target.volume is None:
         raise ValueError(
             "neither is of a volume: give (volume, path) for one of them, or use shutil"
@@ -152,8 +161,10 @@ def _entries(source: _Side, recursive: bool) -> Iterator[_Entry]:
 def _refuse_copy_into_itself(source: _Side, target: _Side, first: _Entry) -> None:
     if not stat.S_ISDIR(first.status.st_mode) or not source.is_volume_of(target):
         return
+    assert target.volume is not None
     above = target.root
-    while not target.isdir(above):  # what is to be made is missing
+    # What is to be made is missing.
+    while not stat.S_ISDIR(mode_reached(target.volume, above) or 0):
         above = posixpath.dirname(above.rstrip("/")) or "/"
     inode, below = target.os.stat(above).st_ino, None
     while inode != below:  # which it is of the root

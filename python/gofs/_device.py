@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gofs._dlpack import dlpack_memory, is_contiguous, is_dlpack_for_gpu, is_dlpack_pinned
+from gofs._numbers import kind_of
 
 if TYPE_CHECKING:
     from gofs._typing import Stream, Tensor
@@ -60,7 +61,7 @@ def settle(data: object, *, fills: bool) -> None:
     if not hasattr(data, "block_until_ready"):
         return
     if fills:
-        raise BufferError(f"a {type(data).__name__} is read-only: read into another array")
+        raise BufferError(f"{kind_of(data)} is read-only: read into another array")
     data.block_until_ready()
 
 
@@ -117,7 +118,7 @@ def handle_of_stream(stream: Stream) -> int:
     for name in ("cuda_stream", "ptr", "handle"):
         if hasattr(stream, name):
             return int(getattr(stream, name))
-    raise TypeError(f"a {type(stream).__name__} is no stream of CUDA")
+    raise TypeError(f"{kind_of(stream)} is no stream of CUDA")
 
 
 def common_stream(parts: list[DeviceMemory], stream: Stream | None) -> int:

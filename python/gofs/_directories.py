@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 from typing import TYPE_CHECKING, Any
+
+from gofs._errors import LEADS_NOWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,11 +85,48 @@ def makedirs(volume: Names, path: str, mode: int, *, exist_ok: bool) -> None:
             raise
 
 
+def removedirs(volume: Names, name: str | bytes) -> None:
+    """Names.removedirs()."""
+    volume.rmdir(name)
+    parent = _parent(os.fsdecode(name))
+    with contextlib.suppress(OSError):  # it has something else
+        while parent.strip("/"):
+            volume.rmdir(parent)
+            parent = _parent(parent)
+
+
+def renames(volume: Names, old: str | bytes, new: str | bytes) -> None:
+    """Names.renames()."""
+    above, last = posixpath.split(os.fsdecode(new))
+    if above and last and not volume.exists(above):
+        volume.makedirs(above)
+    volume.rename(old, new)
+    before, last = posixpath.split(os.fsdecode(old))
+    if before.strip("/") and last:
+        with contextlib.suppress(OSError):
+            removedirs(volume, before)
+
+
+def _parent(path: str) -> str:
+    return posixpath.dirname(path.rstrip("/"))
+
+
 def _missing_parents(volume: Names, path: str) -> list[str]:
     """The longest first."""
     missing: list[str] = []
-    parent = posixpath.dirname(path.rstrip("/"))
-    while parent and not volume.exists(parent):
+    parent = _parent(path)
+    while parent and mode_reached(volume, parent) is None:
         missing.append(parent)
         parent = posixpath.dirname(parent)
     return missing
+
+
+def mode_reached(volume: Names, path: str) -> int | None:
+    """Of what a path leads to; None where it leads nowhere, as that of the root never does. Unlike
+    exists() this raises the errors of a volume in trouble: all parents would have them."""
+    try:
+        return volume.stat(path).st_mode
+    except OSError as error:
+        if error.errno not in LEADS_NOWHERE or not path.strip("/"):
+            raise
+        return None

@@ -9,6 +9,8 @@ import stat
 from typing import TYPE_CHECKING, AnyStr, Generic, cast
 
 from gofs._closing import Closing
+from gofs._errors import refuse_closed
+from gofs._numbers import truth_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -53,17 +55,17 @@ class DirEntry(Generic[AnyStr]):
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """False where it is gone, or a link leads nowhere."""
-        return self._is(_DIRECTORY, stat.S_ISDIR, follow_symlinks)
+        return self._is(_DIRECTORY, stat.S_ISDIR, truth_value("follow_symlinks", follow_symlinks))
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
         """False where it is gone, or a link leads nowhere."""
-        return self._is(_REGULAR, stat.S_ISREG, follow_symlinks)
+        return self._is(_REGULAR, stat.S_ISREG, truth_value("follow_symlinks", follow_symlinks))
 
     def is_symlink(self) -> bool:
         return self._is(_SYMLINK, stat.S_ISLNK, False)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        if follow_symlinks and self._may_be_link():
+        if truth_value("follow_symlinks", follow_symlinks) and self._may_be_link():
             if self._stat is None:
                 self._stat = self._volume.stat(self.path)
             return self._stat
@@ -120,6 +122,7 @@ def _entries(
     try:
         while batch := core.readdir():
             for name, ino, file_type in batch:
+                refuse_closed(volume._core)
                 yield DirEntry(volume, directory, as_given(name), ino, file_type)
     finally:
         core.close()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 
     from gofs import _core
     from gofs._typing import AnyPath
+
+
+# Why a path is said to lead nowhere; other errors are the volume's trouble.
+LEADS_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENAMETOOLONG}
 
 
 class CorruptionError(OSError):
@@ -26,8 +31,14 @@ def raise_error(code: int, path: AnyPath | None) -> NoReturn:
     raise OSError(code, os.strerror(code), path)
 
 
+def refuse_closed(core: _core.Volume) -> None:
+    """Raises what the calls of a closed volume raise."""
+    if core.closed:
+        core.info()
+
+
 def raise_first(
-    core: _core.Volume, errors: Mapping[int, OSError | int], names: Sequence[AnyPath]
+    core: _core.Volume, errors: Mapping[int, OSError | ValueError | int], names: Sequence[AnyPath]
 ) -> None:
     """Raises the first of what many calls have come to, if there is one. `errors` has them by the
     number of the call; of an errno the volume says why. The others are not asked about: damage that

@@ -18,6 +18,7 @@ from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
 from gofs._identity import identity_of
 from gofs._numbers import LONG_MAX, not_negative, whole_number
+from gofs._read_sizes import within
 from gofs._whole_writes import pwrite_all, write_rest
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class File(io.RawIOBase):
         if count < 0:
             return self.readall()
         with self._position:
-            return self._core.read(count)
+            return self._core.read(within(self._core, count))
 
     def readall(self) -> bytes:
         """All that is left of the file."""
@@ -120,9 +121,10 @@ class File(io.RawIOBase):
         """readinto() from `offset` on, in bytes. The position is neither used nor changed."""
         self._require(self._mode.readable, "reading")
         memory = gpu_memory(self._volume, buffer, fills=True)
+        begin = not_negative("offset", offset, self.name)
         if memory is None:
-            return self._core.pread_into(memory_to_fill(buffer), not_negative(offset))
-        return self._read_to_gpu(not_negative(offset), memory)
+            return self._core.pread_into(memory_to_fill(buffer), begin)
+        return self._read_to_gpu(begin, memory)
 
     def write(self, data: Memory, /) -> int:
         """Writes all of it at the position, or at the end where the mode appends; how many bytes.
@@ -144,10 +146,10 @@ class File(io.RawIOBase):
         """write() at `offset`, in bytes. The position is neither used nor changed."""
         self._require(self._mode.writable, "writing")
         memory = self._gpu_memory_to_write(data)
+        begin = not_negative("offset", offset, self.name)
         if memory is None:
-            core = self._volume._core
-            return pwrite_all(core, self._core, data, not_negative(offset), self.name)
-        return self._write_from_gpu(not_negative(offset), memory)
+            return pwrite_all(self._volume._core, self._core, data, begin, self.name)
+        return self._write_from_gpu(begin, memory)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """`whence` may be os.SEEK_DATA and os.SEEK_HOLE, too."""
@@ -164,7 +166,7 @@ class File(io.RawIOBase):
         self._require(self._mode.writable, "writing")
         if size is None:
             size = self.tell()
-        self._core.truncate(not_negative(size))
+        self._core.truncate(not_negative("size", size))
         return size
 
     def stat(self) -> os.stat_result:
@@ -188,7 +190,9 @@ class File(io.RawIOBase):
         leaves the size as it is, FALLOC_FL_PUNCH_HOLE (2) with that makes a hole, and
         FALLOC_FL_ZERO_RANGE (16) makes zeros."""
         self._core.allocate(
-            whole_number("mode", mode), not_negative(offset), not_negative(length)
+            whole_number("mode", mode),
+            not_negative("offset", offset, self.name),
+            not_negative("length", length, self.name),
         )
 
     def fileno(self) -> NoReturn:
@@ -222,12 +226,20 @@ class File(io.RawIOBase):
         state = "closed" if self.closed else f"name={self.name!r} mode={self.mode!r}"
         return f"<gofs.File {state}>"
 
-    def _core_to_read(self) -> _core.OpenFile:
-        """For calls of the volume that read many files."""
+    def _expect_of(self, volume: Volume) -> None:
+        """For calls of a volume that are given files: ValueError for one of another volume, which
+        they would read or write instead."""
+        if self._volume is not volume:
+            raise ValueError("the file is of another volume")
+
+    def _core_to_read(self, volume: Volume) -> _core.OpenFile:
+        """The same for calls that read, and to have what they use. `volume` is whose call it is."""
+        self._expect_of(volume)
         self._require(self._mode.readable, "reading")
         return self._core
 
-    def _core_to_write(self) -> _core.OpenFile:
+    def _core_to_write(self, volume: Volume) -> _core.OpenFile:
+        self._expect_of(volume)
         self._require(self._mode.writable, "writing")
         return self._core
 

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 from typing import TYPE_CHECKING, Any, cast
 
+from gofs._closing import closed_on_error
+from gofs._errors import raise_error
 from gofs._modes import parse_mode
 from gofs._names import RENAME_NOREPLACE
-from gofs._replacing import Replaced, hand_over, pending_name, replaced_by
+from gofs._replacing import Replaced, hand_over, named, pending_name, replaced_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +28,10 @@ def opened(fs: GofsFileSystem, path: str, mode: str, block_size: int | None) -> 
     """`block_size` is that of the buffer."""
     parsed = parse_mode(mode)
     file = fs.volume.open(path, mode)
-    if parsed.readable and parsed.writable:
-        return UpdatedFile(fs, path, file, block_size)
-    return (ReadFile if parsed.readable else WrittenFile)(fs, path, file, block_size)
+    with closed_on_error(file):
+        if parsed.readable and parsed.writable:
+            return UpdatedFile(fs, path, file, block_size)
+        return (ReadFile if parsed.readable else WrittenFile)(fs, path, file, block_size)
 
 
 class Opened(io.BufferedIOBase):
@@ -80,15 +84,45 @@ class PendingFile(WrittenFile):
         self._pending = pending_name(self._old.path)
         self._flags = 0 if replaces else RENAME_NOREPLACE
         permissions = self._old.permissions
-        file = self._volume.open(self._pending, "xb", permissions=permissions)
-        super().__init__(fs, path, file, block_size)
+        with named(self._pending, path):
+            file = self._volume.open(self._pending, "xb", permissions=permissions)
+        try:
+            with closed_on_error(file):
+                super().__init__(fs, path, file, block_size)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self._volume.unlink(self._pending)
+            raise
+
+    @property
+    def target(self) -> str:
+        """The name that it is to get: of a symbolic link, what that leads to."""
+        return self._old.path
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it may take the name of another file."""
+        return self._flags == 0
 
     def commit(self) -> None:
         """Makes the contents durable, and then gives the file its name."""
-        self.close()  # which its program has done, mostly
-        self._volume.fsync(self._pending)
-        hand_over(self._volume, self._old, self._pending, self._old.permissions)
-        self._volume.rename(self._pending, self._old.path, flags=self._flags)
+        self.make_ready()
+        self.take_name()
+
+    def make_ready(self) -> None:
+        """Makes the contents durable. Raises what take_name() would, by what is there now."""
+        with named(self._pending, self.path):
+            self.close()  # which its program has done, mostly
+            self._volume.fsync(self._pending)
+            hand_over(self._volume, self._old, self._pending, self._old.permissions)
+        if not self.replaces and self._volume.lexists(self.target):
+            raise_error(errno.EEXIST, self.path)
+        if self._volume.isdir(self.target):
+            raise_error(errno.EISDIR, self.path)
+
+    def take_name(self) -> None:
+        with named(self._pending, self.path):
+            self._volume.rename(self._pending, self.target, flags=self._flags)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):  # what is in the buffer is not wanted any more

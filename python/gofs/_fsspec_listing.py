@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import errno
 import posixpath
 import stat
 from typing import TYPE_CHECKING, Any, Union
 
+from gofs._errors import LEADS_NOWHERE
 from gofs._stat import created_seconds
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     Info: TypeAlias = dict[str, Any]
     Walked: TypeAlias = tuple[str, Any, Any]  # a path, its directories, what else it has
     OnError: TypeAlias = Union[str, Callable[[OSError], object]]
-
-# Why a link is said to lead nowhere; other errors are the volume's trouble.
-LEADS_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENAMETOOLONG}
 
 _KINDS = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 

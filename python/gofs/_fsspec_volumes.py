@@ -10,21 +10,29 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from gofs._fsspec_storage import storage_of
+from gofs._given_volume import given_volume
 from gofs._mount_or_attach import is_socket, mount_or_attach
+from gofs._numbers import text
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from gofs._fsspec_storage import Member
+
 VARIABLE = "GOFS_VOLUMES"
+
+# What ends the host of a URL, or means something in it. Upper case stays as it is.
+_NO_HOST = frozenset("/:?#@[]\\ ")
 
 
 class Volumes:
-    """By name, by spec, and by what they were pickled as."""
+    """By name, by what a spec leads to, and by what they were pickled as."""
 
     def __init__(self) -> None:
         self._named: dict[str, Volume] = {}
-        self._mounted: dict[str, Volume] = {}
+        self._mounted: dict[tuple[Member, ...], Volume] = {}
         self._pickled: weakref.WeakValueDictionary[bytes, Volume] = weakref.WeakValueDictionary()
         self._unpickled: dict[bytes, Volume] = {}
         self.renew_lock()
@@ -34,6 +42,12 @@ class Volumes:
         self._lock = threading.Lock()
 
     def register(self, name: str, volume: Volume) -> None:
+        given_volume(volume)
+        if not text("name", name) or not name.isprintable() or _NO_HOST & set(name):
+            raise ValueError(
+                f"name: {name!r} cannot be the host of a URL: no empty one, and none of "
+                f"{' '.join(sorted(_NO_HOST - {' '}))} or spaces"
+            )
         with self._lock:
             self._named[name] = volume
 
@@ -44,9 +58,11 @@ class Volumes:
             if named is not None and not named.closed:
                 return named
             spec = _specs_of_environment().get(name, name)
-            volume = self._mounted.get(spec)
+            storage = storage_of(spec)
+            volume = self._mounted.get(storage.found)
             if volume is None or not _is_usable(volume):
-                volume = self._mounted[spec] = mount_or_attach(spec, writable=writable)
+                volume = _mounted(spec, writable)
+                self._mounted.update(dict.fromkeys(storage, volume))
                 self._close_at_exit(volume)
             elif writable and not volume.writable and not is_socket(spec):
                 raise OSError(
@@ -63,8 +79,7 @@ class Volumes:
             specs = _specs_of_environment()
             return next((name for name in [given, *specs] if _may_mean(name, given, specs)), "")
         with self._lock:
-            names = [name for name, volume in self._named.items() if volume is given]
-        return next((name for name in names if "/" not in name), "")
+            return next((name for name, volume in self._named.items() if volume is given), "")
 
     def pickled(self, volume: Volume) -> bytes:
         """What unpickled() takes. Raises TypeError for a volume that is mounted for writing."""
@@ -127,6 +142,19 @@ def _as_sent(option: Any) -> Any:
 
 def _as_given(option: Any) -> Any:
     return option.volume if isinstance(option, SentVolume) else option
+
+
+def _mounted(spec: str, writable: bool) -> Volume:
+    try:
+        return mount_or_attach(spec, writable=writable)
+    except FileNotFoundError as error:
+        if "/" in spec:
+            raise
+        words = (
+            f"no volume of this name was given to register() or is in {VARIABLE}, and there is no "
+            "such image"
+        )
+        raise FileNotFoundError(error.errno, words, spec) from None
 
 
 def _specs_of_environment() -> dict[str, str]:

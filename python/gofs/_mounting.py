@@ -3,11 +3,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gofs import _core
-from gofs._numbers import LONG_MAX, nanoseconds, not_negative, text, truth_value, whole_number
+from gofs._numbers import (
+    LONG_MAX,
+    nanoseconds,
+    not_negative,
+    several,
+    text,
+    truth_value,
+    whole_number,
+)
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
@@ -63,8 +73,8 @@ def mount(
     again = partial(mount, **locals())  # with all that was given; nothing else has a name yet
     options = _core.MountOptions()
     options.backend = text("backend", backend)
-    options.read_only = not writable
-    options.groups = [whole_number("groups", group) for group in groups]
+    options.read_only = not truth_value("writable", writable)
+    options.groups = [whole_number("groups", group) for group in several("groups", groups)]
     options.cache_bytes = whole_number("cache_bytes", cache_bytes, most=LONG_MAX)
     for name, number in (
         ("uid", uid),
@@ -97,6 +107,8 @@ def attach(path: AnyPath, *, timeout: float = 10) -> Volume:
     that were open raise ESTALE. close() is sync(), and the server goes on.
     """
     again = partial(attach, path, timeout=timeout)
+    if not os.fspath(path):
+        raise FileNotFoundError(errno.ENOENT, "path: the socket of a server is wanted", os.fspath(path))
     core = _core.attach(path, nanoseconds("timeout", timeout))
     return Volume(core, again, writable=False, attached=True)
 
@@ -119,6 +131,6 @@ def mkfs(
         features: as mkfs.f2fs -O names them.
         overwrite: what the file or device holds; else FileExistsError.
     """
-    names = [text("features", feature) for feature in features]
-    size = not_negative(size_bytes, spec)
+    names = [text("features", feature) for feature in several("features", features)]
+    size = not_negative("size_bytes", size_bytes, spec)
     _core.mkfs(spec, size, text("label", label), names, truth_value("overwrite", overwrite))

@@ -8,7 +8,7 @@ import stat
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from gofs._buffers import memory_to_read
-from gofs._directories import makedirs, walk
+from gofs._directories import makedirs, removedirs, renames, walk
 from gofs._entries import ScandirIterator
 from gofs._glob import glob
 from gofs._numbers import LONG_MAX, pair, permissions_number, truth_value, whole_number
@@ -98,6 +98,8 @@ class Names:
 
         As there, directories that cannot be read are left out where no `onerror` is given.
         """
+        truth_value("topdown", topdown)
+        truth_value("followlinks", followlinks)
         return walk(self, top, topdown, onerror, followlinks)
 
     def glob(
@@ -107,7 +109,10 @@ class Names:
         a name, and with `recursive` `**` for any folders. Names that begin with a dot have to be
         asked for by a dot, or by `include_hidden`."""
         return glob(
-            self, os.fsdecode(pathname), recursive=recursive, include_hidden=include_hidden
+            self,
+            os.fsdecode(pathname),
+            recursive=truth_value("recursive", recursive),
+            include_hidden=truth_value("include_hidden", include_hidden),
         )
 
     def mkdir(self, path: AnyPath, mode: int = 0o777) -> None:
@@ -116,11 +121,16 @@ class Names:
 
     def makedirs(self, name: AnyPath, mode: int = 0o777, exist_ok: bool = False) -> None:
         """mkdir() with all parents that are missing, which have mode 0o777."""
-        made = permissions_number(mode, "mode")  # else parents would be made first
-        makedirs(self, os.fsdecode(name), made, exist_ok=exist_ok)
+        # Else parents would be made first.
+        made, may_exist = permissions_number(mode, "mode"), truth_value("exist_ok", exist_ok)
+        makedirs(self, os.fsdecode(name), made, exist_ok=may_exist)
 
     def rmdir(self, path: AnyPath) -> None:
         self._core.rmdir(path)
+
+    def removedirs(self, name: AnyPath) -> None:
+        """rmdir(), and that of all parents up to the first that is not empty."""
+        removedirs(self, os.fspath(name))
 
     # --- Names -----------------------------------------------------------------------------------
 
@@ -136,6 +146,11 @@ class Names:
         """rename() without flags."""
         self._core.rename(src, dst, 0)
 
+    def renames(self, old: AnyPath, new: AnyPath) -> None:
+        """rename() to where parents may be missing, which are made; those of `old` that are empty
+        then are removed."""
+        renames(self, os.fspath(old), os.fspath(new))
+
     def unlink(self, path: AnyPath) -> None:
         """Removes a name of what is not a directory."""
         self._core.unlink(path)
@@ -146,6 +161,7 @@ class Names:
 
     def symlink(self, src: AnyPath, dst: AnyPath, target_is_directory: bool = False) -> None:
         """Makes `dst` a symbolic link to `src`. The last argument means nothing, as on Linux."""
+        truth_value("target_is_directory", target_is_directory)
         self._core.symlink(src, dst)
 
     def link(self, src: AnyPath, dst: AnyPath) -> None:
@@ -177,7 +193,8 @@ class Names:
 
     def stat(self, path: AnyPath, *, follow_symlinks: bool = True) -> os.stat_result:
         """What os.stat() says. `st_dev` is made of the volume's UUID."""
-        return self._result_of(self._core.stat(path) if follow_symlinks else self._core.lstat(path))
+        follow = truth_value("follow_symlinks", follow_symlinks)
+        return self._result_of(self._core.stat(path) if follow else self._core.lstat(path))
 
     def lstat(self, path: AnyPath) -> os.stat_result:
         return self._result_of(self._core.lstat(path))
@@ -218,11 +235,15 @@ class Names:
         return mode is not None and stat.S_ISLNK(mode)
 
     def _mode_of(self, path: AnyPath, *, follow_symlinks: bool = True) -> int | None:
-        """None where it cannot be reached, as in os.path."""
+        """None where it cannot be reached, or no file can be called so, as in os.path."""
         core = self._core
         try:
             return (core.stat(path) if follow_symlinks else core.lstat(path)).mode
         except OSError:
+            return None
+        except ValueError:
+            if core.closed:
+                raise
             return None
 
     def chmod(self, path: AnyPath, mode: int) -> None:

@@ -20,10 +20,11 @@ def read_array(
 ) -> Any:
     """Volume.read() with `dtype` or `like`."""
     made = framework_beside(volume, _framework_of(dtype, like))
-    begin = not_negative(offset, path)
+    begin = not_negative("offset", offset, path)
     with closing(volume.open(path)) as file:
         left = max(file.stat().st_size - begin, 0)
-        flat = made.empty(left if size is None else min(not_negative(size, path), left))
+        wanted = left if size is None else min(not_negative("size", size, path), left)
+        flat = made.empty(wanted)
         [count] = volume.read_ranges([(file, begin, flat)], stream=made.stream)
     flat = made.place(flat)[:count]
     if dtype is None:

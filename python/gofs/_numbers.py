@@ -31,15 +31,21 @@ def whole_number(name: str, given: Any, *, least: int = 0, most: int = WORD_MAX)
     return number
 
 
-def not_negative(number: int, path: AnyPath | None = None) -> int:
+def not_negative(name: str, given: Any, path: AnyPath | None = None) -> int:
     """The number, of bytes, as Linux takes it. Raises OSError (EINVAL), about `path`, for one below
-    0, OverflowError for one from 2**63 on, and TypeError for what is no whole number."""
-    number = operator.index(number)
+    0, OverflowError for one from 2**63 on, TypeError for what is no whole number, and what is wrong
+    about the path itself before that about the number."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name}: a whole number is wanted, not {given!r}") from None
     if number > LONG_MAX:
-        raise OverflowError(f"{number} bytes: Linux counts to 2**63 - 1")
+        raise OverflowError(f"{name}: {number} bytes: Linux counts to 2**63 - 1")
     if number < 0:
-        name = None if path is None else os.fspath(path)
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
+        about = None if path is None else os.fspath(path)
+        if about is not None and b"\0" in os.fsencode(about):
+            raise ValueError("embedded null byte")
+        raise OSError(errno.EINVAL, f"{os.strerror(errno.EINVAL)}: {name} is {number}", about)
     return number
 
 
@@ -51,9 +57,13 @@ def permissions_number(given: Any, name: str = "permissions") -> int:
 
 
 def text(name: str, given: Any) -> str:
-    """Raises TypeError for what is none."""
+    """Raises TypeError for what is none, and ValueError for what UTF-8 cannot have."""
     if not isinstance(given, str):
         raise TypeError(f"{name}: text is wanted, not {given!r}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name}: {given!r} has what UTF-8 cannot have") from None
     return given
 
 
@@ -62,6 +72,12 @@ def truth_value(name: str, given: Any) -> bool:
     if not isinstance(given, bool):
         raise TypeError(f"{name}: True or False is wanted, not {given!r}")
     return given
+
+
+def kind_of(given: object) -> str:
+    """Its type, as words say it."""
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def several(name: str, given: Iterable[Any]) -> list[Any]:
@@ -87,8 +103,7 @@ def pair(name: str, given: Iterable[Any]) -> tuple[Any, Any]:
 def by_name(name: str, given: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:
     """The items. Raises TypeError for what is no mapping."""
     if not hasattr(given, "items"):
-        kind = type(given).__name__
-        raise TypeError(f"{name}: a dict of contents by name is wanted, not a {kind}")
+        raise TypeError(f"{name}: a dict of contents by name is wanted, not {kind_of(given)}")
     return given.items()
 
 

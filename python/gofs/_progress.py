@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gofs._numbers import kind_of
+
 
 class Progress:
     """Tells a Callback of fsspec, or a bar of tqdm, of bytes; nobody, where there is none."""
@@ -19,7 +21,7 @@ class Progress:
             and not callable(getattr(told, "update", None))
         ):
             raise TypeError(
-                f"callback: a {type(told).__name__} is neither a Callback of fsspec nor a tqdm bar"
+                f"callback: {kind_of(told)} is neither a Callback of fsspec nor a tqdm bar"
             )
         self._told = told
 

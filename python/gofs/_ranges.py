@@ -7,7 +7,7 @@ import contextlib
 import errno
 import os
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gofs import _moving
 from gofs._buffers import bytes_to_read, memory_to_fill
@@ -29,24 +29,27 @@ if TYPE_CHECKING:
     from gofs._typing import AnyPath, Memory, Stream
     from gofs._volume import Volume
 
-    # A file, an offset in it, and memory of the GPU.
-    Part: TypeAlias = tuple[File | AnyPath, int, DeviceMemory]
+    Place: TypeAlias = File | str | bytes
+    # An offset in it, and memory of the GPU.
+    Part: TypeAlias = tuple[Place, int, DeviceMemory]
+    Error: TypeAlias = OSError | ValueError | int
 
 
 def read_ranges(
     volume: Volume, wanted: Sequence[tuple[File | AnyPath, int, Memory]], stream: Stream | None
 ) -> list[int]:
     """Volume.read_ranges()."""
-    memories = [gpu_memory(volume, buffer, fills=True) for _, _, buffer in wanted]
+    ranges = [_range_of(volume, each) for each in wanted]
+    memories = [gpu_memory(volume, buffer, fills=True) for _, _, buffer in ranges]
     counts = iter(
         volume._core.read_ranges(
             [
                 (
-                    file._core_to_read() if isinstance(file, File) else file,
-                    not_negative(offset),
+                    file._core_to_read(volume) if isinstance(file, File) else file,
+                    offset,
                     memory_to_fill(buffer),
                 )
-                for (file, offset, buffer), memory in zip(wanted, memories)
+                for (file, offset, buffer), memory in zip(ranges, memories)
                 if memory is None
             ]
         )
@@ -55,8 +58,8 @@ def read_ranges(
         _read_to_gpu(
             volume,
             [
-                (file, not_negative(offset), memory)
-                for (file, offset, _), memory in zip(wanted, memories)
+                (file, offset, memory)
+                for (file, offset, _), memory in zip(ranges, memories)
                 if memory is not None
             ],
             stream,
@@ -72,23 +75,24 @@ def write_ranges(
 ) -> None:
     """Volume.write_ranges(). A DeviceMemory is one of which reached_memory() has asked."""
     # What can be refused is, before anything is written.
-    files = [file for file, _, _ in given]
-    offsets = [not_negative(offset) for _, offset, _ in given]
-    memories = [_to_write(volume, file, data) for file, _, data in given]
+    ranges = [_range_of(volume, each) for each in given]
+    files = [file for file, _, _ in ranges]
+    offsets = [offset for _, offset, _ in ranges]
+    memories = [_to_write(volume, file, data) for file, _, data in ranges]
     on_gpu = [memory for memory in memories if not isinstance(memory, _Host)]
     order = common_stream(on_gpu, stream)
     unknown = [
         memory
-        for (_, _, data), memory in zip(given, memories)
+        for (_, _, data), memory in zip(ranges, memories)
         if not isinstance(memory, _Host) and not isinstance(data, DeviceMemory)
     ]
     if unknown:
         _moving.check(volume._core, unknown, order)
     names = _names_of(files)
-    paths = list(dict.fromkeys(os.fspath(file) for file in files if not isinstance(file, File)))
+    paths = list(dict.fromkeys(file for file in files if not isinstance(file, File)))
     if len(paths) > FILES_AT_ONCE:
         volume._core.sizes(paths)  # raises what one that is missing would, later
-    errors: dict[int, OSError | int] = {}
+    errors: dict[int, Error] = {}
     with contextlib.closing(_opened(volume, files, os.O_WRONLY, errors)) as portions:
         for number, cores in enumerate(portions):
             if number == 0:  # nothing is written yet
@@ -103,10 +107,63 @@ def write_ranges(
                     pwrite_all(volume._core, core, memory.data, offsets[i], names[i])
                 except OSError as error:
                     errors[i] = error
-            numbers = list(parts)
-            failed = _moving.write_each(volume._core, list(parts.values()), order)
-            errors.update({numbers[k]: code for k, code in failed.items()})
+                except ValueError as error:  # another thread has closed the file since
+                    errors[i] = error
+            _write_from_gpu(volume, files, parts, order, errors)
     raise_first(volume._core, errors, names)
+
+
+def _write_from_gpu(
+    volume: Volume,
+    files: Sequence[Place],
+    parts: dict[int, OpenPart],
+    order: int,
+    errors: dict[int, Error],
+) -> None:
+    """`parts` are by the numbers of their files. `errors` gets what they have come to."""
+    left = dict(parts)
+    while left:
+        numbers = list(left)
+        try:
+            failed = _moving.write_each(volume._core, list(left.values()), order)
+        except ValueError as error:
+            # Of all of them: the others are written without those that have been closed since.
+            closed = [i for i in numbers if _is_closed(files[i])]
+            if not closed:
+                raise
+            for i in closed:
+                errors[i] = error
+                del left[i]
+            continue
+        errors.update({numbers[k]: code for k, code in failed.items()})
+        return
+
+
+class _Range(NamedTuple):
+    """What is checked of what a caller gives."""
+
+    file: File | str | bytes
+    offset: int
+    memory: Any
+
+
+def _range_of(volume: Volume, given: Any) -> _Range:
+    """Raises TypeError for what is no range, OSError for a negative offset, and ValueError for a
+    file of another volume. A path is asked for here, and nowhere else."""
+    if not isinstance(given, (tuple, list)) or len(given) != 3:
+        kinds = [type(each).__name__ for each in given] if isinstance(given, (tuple, list)) else []
+        shown = f"({', '.join(kinds)})" if kinds else repr(given)
+        raise TypeError(f"ranges: each is (file or path, offset, buffer), and not {shown}")
+    file, offset, memory = given
+    if isinstance(file, File):
+        file._expect_of(volume)
+        return _Range(file, not_negative("offset", offset, file.name), memory)
+    path = os.fspath(file)
+    return _Range(path, not_negative("offset", offset, path), memory)
+
+
+def _is_closed(file: Place) -> bool:
+    return isinstance(file, File) and file.closed
 
 
 class _Host:
@@ -117,7 +174,7 @@ class _Host:
 
 
 def _to_write(
-    volume: Volume, file: File | AnyPath, data: Memory | DeviceMemory
+    volume: Volume, file: Place, data: Memory | DeviceMemory
 ) -> DeviceMemory | _Host:
     if isinstance(data, DeviceMemory):
         return data
@@ -138,7 +195,7 @@ def _read_to_gpu(
     order = common_stream([memory for _, _, memory in parts], stream)
     files = [file for file, _, _ in parts]
     counts = [0] * len(parts)
-    errors: dict[int, OSError | int] = {}
+    errors: dict[int, Error] = {}
     with contextlib.closing(_opened(volume, files, os.O_RDONLY, errors)) as portions:
         for cores in portions:
             wanted = [(core, parts[i][1], parts[i][2]) for i, core in cores.items()]
@@ -150,21 +207,21 @@ def _read_to_gpu(
     return counts
 
 
-def _names_of(files: Sequence[File | AnyPath]) -> list[str | bytes]:
-    return [file.name if isinstance(file, File) else os.fspath(file) for file in files]
+def _names_of(files: Sequence[Place]) -> list[str | bytes]:
+    return [file.name if isinstance(file, File) else file for file in files]
 
 
 def _opened(
     volume: Volume,
-    files: Sequence[File | AnyPath],
+    files: Sequence[Place],
     flags: int,
-    errors: dict[int, OSError | int],
+    errors: dict[int, Error],
 ) -> Generator[dict[int, _core.OpenFile], None, None]:
     """The files in portions, by their numbers: of each portion all paths are opened together, each
     once, and closed when the next one is asked for. `errors` gets those that cannot be opened."""
     reads = flags == os.O_RDONLY
     given = {
-        id(file): file._core_to_read() if reads else file._core_to_write()
+        id(file): file._core_to_read(volume) if reads else file._core_to_write(volume)
         for file in files
         if isinstance(file, File)
     }
@@ -177,7 +234,7 @@ def _opened(
             cores: dict[int, _core.OpenFile] = {}
             for i in some:
                 file = files[i]
-                answer = given[id(file)] if isinstance(file, File) else answers[os.fspath(file)]
+                answer = given[id(file)] if isinstance(file, File) else answers[file]
                 if not isinstance(answer, OSError):
                     cores[i] = answer
                 elif answer.errno == errno.EMFILE and opened:
@@ -190,7 +247,7 @@ def _opened(
 
 
 def _next_portion(
-    files: Sequence[File | AnyPath], left: deque[int]
+    files: Sequence[Place], left: deque[int]
 ) -> tuple[list[int], list[str | bytes]]:
     """The numbers of the next files, and their paths, of which there are as many as are open at
     once."""
@@ -201,5 +258,5 @@ def _next_portion(
         numbers.append(number)
         file = files[number]
         if not isinstance(file, File):
-            paths[os.fspath(file)] = None
+            paths[file] = None
     return numbers, list(paths)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+import operator
+import os
 import posixpath
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from gofs._arrays import default_framework, framework_named
 from gofs._buffers import bytes_to_fill
 from gofs._device import common_stream
 from gofs._gpu_memory import gpu_memory
+from gofs._numbers import LONG_MAX, whole_number
 from gofs._packed import PackedFiles, read_packed, read_packed_array
 
 if TYPE_CHECKING:
@@ -29,10 +32,18 @@ def read_many(
     volume: Volume, paths: Sequence[AnyPath], packed: bool, framework: str | None, device: Any
 ) -> list[Any] | PackedFiles:
     """Volume.read_many()."""
+    names = [os.fspath(path) for path in paths]  # asked for here, and nowhere else
+    found = _read_named(volume, names, packed, framework, device)
+    return found._replace(names=list(paths)) if isinstance(found, PackedFiles) else found
+
+
+def _read_named(
+    volume: Volume, paths: Sequence[str | bytes], packed: bool, framework: str | None, device: Any
+) -> list[Any] | PackedFiles:
     if framework is None and device is None:
         return read_packed(volume, paths) if packed else _read_each(volume, paths)
     place = "cpu" if device is None else device
-    made = framework_named(framework or default_framework(), place, volume)
+    made = framework_named(framework or default_framework(place), place, volume)
     if not packed:
         return _read_arrays(volume, paths, made)
     files = read_packed_array(volume, paths, made)
@@ -59,18 +70,29 @@ def read_many_into(
     stream: Stream | None,
 ) -> list[int]:
     """Volume.read_many_into()."""
+    names = [os.fspath(path) for path in paths]
     if len(offsets) != len(paths) + 1:
         raise ValueError(f"{len(offsets)} offsets for {len(paths)} files: one more than files")
+    offsets = _whole_numbers(offsets)
     if offsets[0] < 0 or sorted(offsets) != offsets:
         raise ValueError("offsets: none is negative, or less than the one before")
     memory = gpu_memory(volume, buffer, fills=True)
     if memory is None:
         flat = bytes_to_fill(buffer)
         _expect_room(offsets[-1], len(flat))
-        return volume._core.read_files_to_host(paths, offsets, flat)
+        return volume._core.read_files_to_host(names, offsets, flat)
     _expect_room(offsets[-1], memory.size)
     order = common_stream([memory], stream)
-    return _moving.read_files(volume._core, paths, offsets, memory, order)
+    return _moving.read_files(volume._core, names, offsets, memory, order)
+
+
+def _whole_numbers(offsets: list[Any]) -> list[int]:
+    try:
+        return list(map(operator.index, offsets))
+    except TypeError:
+        for each in offsets:
+            whole_number("offsets", each, least=-LONG_MAX, most=LONG_MAX)
+        raise
 
 
 def _expect_room(wanted: int, size: int) -> None:

@@ -59,24 +59,36 @@ def replacing(
     pending = pending_name(old.path)
     if permissions is None:
         permissions = old.permissions
-    opened = volume.open(pending, "xb", buffering=_BUFFER_BYTES, permissions=permissions)
-    file = cast("io.BufferedWriter", opened)
-    raw = cast("File", file.raw)
-    # It stays open until it is durable: its permissions may not allow to read it.
-    with file:
-        try:
-            yield file
-            file.flush()
-            hand_over(volume, old, pending, permissions)
+    with named(pending, path):
+        opened = volume.open(pending, "xb", buffering=_BUFFER_BYTES, permissions=permissions)
+        file = cast("io.BufferedWriter", opened)
+        raw = cast("File", file.raw)
+        # It stays open until it is durable: its permissions may not allow to read it.
+        with file:
+            try:
+                yield file
+                file.flush()
+                hand_over(volume, old, pending, permissions)
+                if sync:
+                    raw.fsync()
+                volume.rename(pending, old.path)
+            except BaseException:
+                with contextlib.suppress(OSError, ValueError):
+                    volume.unlink(pending)
+                raise
             if sync:
                 raw.fsync()
-            volume.rename(pending, old.path)
-        except BaseException:
-            with contextlib.suppress(OSError, ValueError):
-                volume.unlink(pending)
+
+
+@contextlib.contextmanager
+def named(pending: str, path: str) -> Iterator[None]:
+    """Errors about the file that is to be `path` have that name, which the caller knows."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename != pending:
             raise
-        if sync:
-            raw.fsync()
+        raise type(error)(error.errno, error.strerror, path) from None
 
 
 class Replaced(NamedTuple):

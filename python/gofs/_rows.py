@@ -55,7 +55,7 @@ def _move(
     writes: bool,
 ) -> list[int]:
     begins = _integers(offsets)
-    core = file._core_to_write() if writes else file._core_to_read()
+    core = file._core_to_write(volume) if writes else file._core_to_read(volume)
     memory = file._gpu_memory_to_write(rows) if writes else gpu_memory(volume, rows, fills=True)
     if memory is not None:
         size = _row_bytes(len(begins), memory.size)
@@ -77,6 +77,8 @@ def _move(
 
 def _integers(offsets: Any) -> Any:
     """As 64-bit integers in the memory of the host; what lies there so is not copied."""
+    if _is_of_truth_values(offsets):
+        raise TypeError("offsets: integers from 0 to 2**63 - 1 are wanted, and no truth values")
     if hasattr(offsets, "__dlpack__") and hasattr(offsets, "tolist"):
         kind = str(getattr(offsets, "dtype", "")).rpartition(".")[2]
         device = str(getattr(offsets, "device", "cpu")).partition(":")[0]
@@ -88,6 +90,11 @@ def _integers(offsets: Any) -> Any:
     except (TypeError, OverflowError) as error:
         raise type(error)(f"offsets: integers from 0 to 2**63 - 1 are wanted: {error}") from None
     return _checked(made, min(made, default=0))
+
+
+def _is_of_truth_values(offsets: Any) -> bool:
+    dtype = str(getattr(offsets, "dtype", "")).rpartition(".")[2]
+    return dtype == "bool" or (isinstance(offsets, memoryview) and offsets.format == "?")
 
 
 def _checked(offsets: Any, least: int) -> Any:

@@ -36,7 +36,7 @@ def read_runs(
 ) -> bool:
     """Fills the memory with runs, one behind the other, and waits; False where the file ends before
     one of them does. Errors are those of Volume.read_ranges()."""
-    core = file._core_to_read()
+    core = file._core_to_read(volume)
     on_gpu = gpu_memory(volume, memory, fills=True)
     order = 0 if on_gpu is None else common_stream([on_gpu], stream)
     view = bytes_to_fill(memory) if on_gpu is None else memoryview(b"")
@@ -58,7 +58,7 @@ def write_runs(
 ) -> None:
     """Writes the memory to runs, which have it one behind the other, and waits. Where they overlap,
     any of them may win. Errors are those of Volume.write_ranges()."""
-    core = file._core_to_write()
+    core = file._core_to_write(volume)
     for parts in _portions(runs):
         if isinstance(memory, memoryview):
             for offset, size, at in parts:

@@ -12,6 +12,8 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from gofs._numbers import kind_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -208,7 +210,7 @@ def _json_object(text: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise SafetensorError(f"the header is no JSON: {error}") from error
     if not isinstance(found, dict):
-        raise SafetensorError(f"the header is no JSON object, but a {type(found).__name__}")
+        raise SafetensorError(f"the header is no JSON object, but {kind_of(found)}")
     return found
 
 

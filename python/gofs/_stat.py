@@ -77,6 +77,9 @@ def time_from_seconds(seconds: float) -> tuple[int, int]:
         fraction, whole = math.modf(seconds)
     except TypeError:
         raise TypeError(f"times: numbers of seconds are wanted, not {seconds!r}") from None
+    if not math.isfinite(seconds):
+        kind = ValueError if math.isnan(seconds) else OverflowError  # as os.utime() has them
+        raise kind(f"times: numbers of seconds are wanted, not {seconds!r}")
     nanoseconds = math.floor(fraction * NANOSECONDS)
     return _within(int(whole) + nanoseconds // NANOSECONDS), nanoseconds % NANOSECONDS
 

@@ -61,6 +61,9 @@ def _on_terminal() -> Show:
     from gofs.top import VolumeTop
 
     def show(volume: str, look: Callable[[], Look], seconds: float) -> int:
+        if not sys.stdout.isatty():
+            print("gofs: top is shown on a terminal, or with --web in browsers", file=sys.stderr)
+            return 1
         VolumeTop(volume, look, seconds).run()
         return 0
 

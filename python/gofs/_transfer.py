@@ -12,6 +12,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from gofs import _moving
+from gofs._closing import closed_on_error
 from gofs._modes import REPLACES
 
 if TYPE_CHECKING:
@@ -138,9 +139,6 @@ def _begun(
     *,
     writes: bool,
 ) -> Transfer:
-    try:
+    with closed_on_error(file):
         begun = _moving.begin(core, [(file, offset, memory)], stream, writes=writes)
-    except BaseException:
-        file.close()
-        raise
     return Transfer(path, begun, finish, memory.owner)

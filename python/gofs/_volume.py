@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 from gofs._closing import Closing
 from gofs._contents import read_file, read_into, read_into_async, write_file, write_file_async
+from gofs._errors import refuse_closed
 from gofs._file import File
 from gofs._identity import identity_of
 from gofs._names import Names
@@ -26,6 +27,8 @@ from gofs._write_many import write_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from typing_extensions import Self
 
     from gofs import _core
     from gofs._identity import Identity
@@ -86,6 +89,10 @@ class Volume(Names, Closing):
     @property
     def closed(self) -> bool:
         return self._core.closed
+
+    def __enter__(self) -> Self:
+        refuse_closed(self._core)
+        return self
 
     def __reduce__(self) -> tuple[Callable[[], Volume], tuple[()]]:
         if self._writable:
@@ -174,6 +181,7 @@ class Volume(Names, Closing):
     def fsync(self, file: File | AnyPath) -> None:
         """The same for one file or directory: contents, attributes and, if it is new, the name."""
         if isinstance(file, File):
+            file._expect_of(self)
             file.fsync()
             return
         with closing(self._core.open(file, os.O_RDONLY, 0)) as opened:
@@ -182,6 +190,7 @@ class Volume(Names, Closing):
     def fdatasync(self, file: File | AnyPath) -> None:
         """fsync(), but for times where nothing else of the inode has changed."""
         if isinstance(file, File):
+            file._expect_of(self)
             file.fdatasync()
             return
         with closing(self._core.open(file, os.O_RDONLY, 0)) as opened:
@@ -231,6 +240,7 @@ class Volume(Names, Closing):
         file is. No permission of the file itself is needed.
         """
         if isinstance(file, File):
+            file._expect_of(self)
             return file.identity()
         keeps = 0 if truth_value("follow_symlinks", follow_symlinks) else os.O_NOFOLLOW
         with closing(self._core.open(file, os.O_PATH | keeps, 0)) as opened:
@@ -390,7 +400,8 @@ class Volume(Names, Closing):
         Raises the error of the first file that cannot be read. Of one that grows meanwhile, what is
         new may be missing; one that becomes shorter is an error (EIO) in a packed array.
         """
-        return read_many(self, several("paths", paths), packed, framework, device)
+        packs = truth_value("packed", packed)
+        return read_many(self, several("paths", paths), packs, framework, device)
 
     def read_many_into(
         self,
@@ -425,7 +436,7 @@ class Volume(Names, Closing):
         cannot be read, after all others have been; buffers are refused as by read_into(). A path is
         opened for each of its ranges.
         """
-        return read_ranges(self, list(ranges), stream)
+        return read_ranges(self, several("ranges", ranges), stream)
 
     def write_ranges(
         self,
@@ -441,7 +452,7 @@ class Volume(Names, Closing):
         win. Raises the error of the first one that cannot be written whole, after all others have
         been; buffers are refused as by write(), before anything is written.
         """
-        write_ranges(self, list(ranges), stream)
+        write_ranges(self, several("ranges", ranges), stream)
 
     def read_rows(
         self,
@@ -494,11 +505,16 @@ class Volume(Names, Closing):
         for name, file in (("src", src), ("dst", dst)):
             if not isinstance(file, File):
                 raise TypeError(f"{name}: a file that open() has given is wanted, not {file!r}")
-        begin = src.tell() if offset_src is None else not_negative(offset_src)
-        target = dst.tell() if offset_dst is None else not_negative(offset_dst)
-        done = src._core_to_read().copy_range(
-            dst._core_to_write(), begin, target, not_negative(count)
+        reader, writer = src._core_to_read(self), dst._core_to_write(self)
+        size = not_negative("count", count, src.name)
+        begin, target = (
+            file.tell() if offset is None else not_negative(name, offset, file.name)
+            for name, offset, file in (
+                ("offset_src", offset_src, src),
+                ("offset_dst", offset_dst, dst),
+            )
         )
+        done = reader.copy_range(writer, begin, target, size)
         for file, given, place in ((src, offset_src, begin), (dst, offset_dst, target)):
             if given is None:
                 file.seek(place + done)
@@ -544,7 +560,8 @@ class Volume(Names, Closing):
     ) -> dict[str, Any] | PackedFiles:
         """The contents of all regular files of a directory, by name and in the names' order; as
         read_many() has them."""
-        return read_dir(self, os.fsdecode(path), packed, framework, device)
+        packs = truth_value("packed", packed)
+        return read_dir(self, os.fsdecode(path), packs, framework, device)
 
     def write_many(
         self,
@@ -562,13 +579,14 @@ class Volume(Names, Closing):
         others are, and the error is the first one's. Buffers are refused as by write(), before
         anything is made.
         """
+        durable = truth_value("sync", sync)
         write_many(self, os.fsdecode(directory), files, permissions, stream)
-        if sync:
+        if durable:
             self.sync()
 
     def truncate(self, path: AnyPath, length: int) -> None:
         """Makes the file `length` bytes long: shorter, or longer with zeros."""
-        self._core.truncate(path, not_negative(length, path))
+        self._core.truncate(path, not_negative("length", length, path))
 
 
 def _close_forgotten(core: _core.Volume, name: str) -> None:

@@ -52,8 +52,10 @@ def write_many(
     order = common_stream(list(gpu.values()), stream)
     if gpu:
         _moving.check(volume._core, list(gpu.values()), order)
+    if not names:
+        volume._core.open(directory, os.O_PATH | os.O_DIRECTORY, 0).close()  # where it is missing
     failures: dict[str, OSError | int] = {}
-    if host or not gpu:
+    if host:
         failures.update(_from_host(volume, directory, host, permissions))
     for begin in range(0, len(gpu), FILES_AT_ONCE):
         some = dict(itertools.islice(gpu.items(), begin, begin + FILES_AT_ONCE))
@@ -72,8 +74,6 @@ def _from_host(
             directory, list(files), list(files.values()), permissions
         )
     except OSError as error:  # of all of them: it names the directory
-        if not files:
-            raise
         first = posixpath.join(directory, next(iter(files)))
         raise type(error)(error.errno, error.strerror, first) from None
     for (name, data), code in zip(files.items(), codes):

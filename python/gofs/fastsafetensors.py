@@ -30,6 +30,7 @@ except ImportError as error:
         "gofs.fastsafetensors needs fastsafetensors 0.5 or later: pip install fastsafetensors"
     ) from error
 
+from gofs._given_volume import given_volume
 from gofs._safetensors_header import LENGTH_BYTES
 from gofs.safetensors import SafetensorError, read_header_text
 
@@ -105,7 +106,7 @@ class GofsFileLoader(BaseSafeTensorsFileLoader):
         framework: str = "pytorch",
         **options: Any,
     ) -> None:
-        self._volume = volume
+        self._volume = given_volume(volume)
         maker = get_framework_op(framework)
         place = maker.get_device(device, maker.get_process_group(pg))
         super().__init__(

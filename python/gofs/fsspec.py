@@ -25,12 +25,15 @@ from fsspec.utils import (  # type: ignore[import-untyped, import-not-found, unu
     stringify_path,
 )
 
+from gofs._errors import LEADS_NOWHERE
 from gofs._fsspec_files import Opened, PendingFile, opened
-from gofs._fsspec_listing import LEADS_NOWHERE, info_of, infos_below, walk
+from gofs._fsspec_listing import info_of, infos_below, walk
 from gofs._fsspec_names import expanded, inside, moves
 from gofs._fsspec_reading import Part, first_error, parts_of, read_parts
 from gofs._fsspec_removing import remove
+from gofs._fsspec_transaction import GofsTransaction
 from gofs._fsspec_volumes import VARIABLE, made_again, sent, volumes
+from gofs._numbers import truth_value
 from gofs._volume import Volume
 
 if TYPE_CHECKING:
@@ -41,9 +44,25 @@ if TYPE_CHECKING:
 _PROTOCOL = "gofs://"
 _COPY_BYTES = 1 << 30
 
+# Options that fsspec has for all file systems, and gives to each.
+_OF_ALL = {
+    "add_aliases",
+    "add_docs",
+    "asynchronous",
+    "batch_size",
+    "listings_expiry_time",
+    "loop",
+    "max_paths",
+    "skip_instance_cache",
+    "use_listings_cache",
+}
+
 
 def register(name: str, volume: Volume) -> None:
-    """Has gofs://NAME/path mean files of this volume, in this process, until it is closed."""
+    """Has gofs://NAME/path mean files of this volume, in this process, until it is closed.
+
+    Raises ValueError for a name that the host of a URL cannot be, as one with a slash or a colon.
+    """
     volumes.register(name, volume)
 
 
@@ -57,6 +76,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
     protocol = "gofs"
     root_marker = "/"
     local_file = False
+    transaction_type = GofsTransaction
 
     def __init__(
         self,
@@ -68,23 +88,27 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """`volume`: one that is mounted, the name of one, or what gofs.mount() or attach() takes.
 
         One that is mounted by this stays mounted until the program ends, or `volume.close()`.
+        Other options are those that fsspec has for all file systems; TypeError for what is none.
         """
+        for name in options:
+            if name not in _OF_ALL and not name.startswith("target_"):
+                raise TypeError(f"{name!r} is no option: volume, writable and auto_mkdir are")
         super().__init__(**options)
         if volume is None:
             raise ValueError(
                 "which volume? Give storage_options={'volume': 'vol.img'}, or name it as the host "
                 f"of the URL, gofs://NAME/path, and in {VARIABLE}='NAME=vol.img'"
             )
-        self.auto_mkdir = auto_mkdir
+        self.auto_mkdir = truth_value("auto_mkdir", auto_mkdir)
         self._given = volume
-        self._writable = writable
+        self._writable = truth_value("writable", writable)
 
     @property
     def volume(self) -> Volume:
         """The volume below."""
         if isinstance(self._given, Volume):
             return self._given
-        return volumes.find(os.fspath(self._given), self._writable)
+        return volumes.find(os.fsdecode(self._given), self._writable)
 
     def __reduce__(self) -> Any:
         """A volume that was given is mounted again elsewhere, and once for all its file systems."""
@@ -109,7 +133,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def unstrip_protocol(self, name: str) -> str:
         """The URL of a path: with the volume's name, where it has one."""
-        given = self._given if isinstance(self._given, Volume) else os.fspath(self._given)
+        given = self._given if isinstance(self._given, Volume) else os.fsdecode(self._given)
         return _PROTOCOL + volumes.name_of(given) + str(self._strip_protocol(name))
 
     @staticmethod
@@ -129,6 +153,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         path = self._strip_protocol(path)
+        truth_value("detail", detail)
         try:
             if detail:
                 return infos_below(self.volume, path)
@@ -156,9 +181,9 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
             lambda each: self.ls(each, detail=True, **options),
             self._strip_protocol(path),
             maxdepth=maxdepth,
-            topdown=topdown,
+            topdown=truth_value("topdown", topdown),
             on_error=on_error,
-            detail=detail,
+            detail=truth_value("detail", detail),
         )
 
     def exists(self, path: str, **_: Any) -> bool:
@@ -193,6 +218,8 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         **options: Any,
     ) -> list[str]:
         """As that of others. What a file is called names it, also where it looks like a glob."""
+        truth_value("recursive", recursive)
+        truth_value("assume_literal", assume_literal)
         expand = partial(super().expand_path, recursive=recursive, maxdepth=maxdepth, **options)
         return expanded(self, path, expand, assume_literal=assume_literal)
 
@@ -208,6 +235,8 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
         withdirs: bool = False,
         **options: Any,
     ) -> Any:
+        truth_value("total", total)
+        truth_value("withdirs", withdirs)
         found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **options)
         sizes = {name: info["size"] for name, info in found.items()}
         return sum(sizes.values()) if total else sizes
@@ -228,7 +257,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
         path = self._strip_protocol(path)
-        if create_parents:
+        if truth_value("create_parents", create_parents):
             self.volume.makedirs(path)
         else:
             self.volume.mkdir(path)
@@ -252,6 +281,7 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
         With `maxdepth` a directory is removed if nothing below that depth is in it.
         """
+        truth_value("recursive", recursive)
         remove(self.volume, self.expand_path(path), recursive, maxdepth)
 
     # --- Files -----------------------------------------------------------------------------------
@@ -282,8 +312,9 @@ class GofsFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def touch(self, path: str, truncate: bool = True, **_: Any) -> None:
         path = self._strip_protocol(path)
+        mode = "wb" if truth_value("truncate", truncate) else "ab"
         self._make_folder_of(path)
-        self.volume.open(path, "wb" if truncate else "ab").close()
+        self.volume.open(path, mode).close()
         self.volume.utime(path)
 
     def cat_file(

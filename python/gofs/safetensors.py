@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any, cast
 from gofs._arrays import described, framework_named, row_numbers, rows_within
 from gofs._boxes import RUN_BYTES_MIN, box_of, is_truth_value, run_begins, run_bytes
 from gofs._buffers import memory_to_fill
-from gofs._closing import Closing
+from gofs._closing import Closing, closed_on_error
 from gofs._gathered_writes import GatheredWrites
+from gofs._given_volume import given_volume
+from gofs._numbers import by_name, truth_value
 from gofs._replacing import replacing
 from gofs._runs import merged, read_runs
 from gofs._safetensors_header import (
@@ -85,7 +87,10 @@ def save_file(
     Raises TypeError and ValueError for what a file cannot have, or is not contiguous, and OSError
     as Volume.open() and its like. Then the old file is as it was.
     """
-    given = {_text(name): described(name, tensor) for name, tensor in tensors.items()}
+    volume = given_volume(volume)
+    truth_value("sync", sync)
+    items = by_name("tensors", tensors)
+    given = {_text(name): described(name, tensor) for name, tensor in items}
     beginning, header = build_header(
         {name: (each.dtype, each.shape) for name, each in given.items()}, metadata
     )
@@ -118,13 +123,10 @@ def safe_open(
     volume: Volume, path: AnyPath, framework: str = "numpy", device: Any = "cpu"
 ) -> SafetensorsFile:
     """Opens a file whose tensors are read one by one; errors are those of load_file()."""
-    maker = framework_named(framework, device, volume)
+    maker = framework_named(framework, device, given_volume(volume))
     file = volume.open(path)
-    try:
+    with closed_on_error(file):
         return SafetensorsFile(volume, file, maker)
-    except BaseException:
-        file.close()
-        raise
 
 
 class SafetensorsFile(Closing):
@@ -211,7 +213,7 @@ class SafetensorsFile(Closing):
             return self._read_runs(runs, len(numbers) * size)
         offset = self._header.data_begin + info.begin
         flat = _allocate(framework, memoryview(rows).nbytes // 8 * size, 0)
-        file = self._file._core_to_read()
+        file = self._file._core_to_read(self._volume)
         memory = memory_to_fill(flat)
         if not self._volume._core.read_rows(file, offset, size, count, rows, memory):
             raise self._cut()

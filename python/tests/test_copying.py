@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import gofs
+from watched import Watched
 
 Sides = dict[str, Any]
 
@@ -277,6 +278,32 @@ def test_a_tree_is_not_copied_into_itself_nor_a_file_to_itself(volume: gofs.Volu
     assert tree_of((volume, "/tree")) == before
 
 
+def test_a_volume_in_trouble_is_not_asked_for_parents_without_end(
+    volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume.mkdir("/tree")
+    volume.write("/file", b"1")
+    core = volume._core
+
+    def stat(path: str) -> Any:
+        if path not in ("/tree", "/file"):
+            raise OSError(errno.ENOTCONN, "no server", path)
+        return core.stat(path)
+
+    monkeypatch.setattr(volume, "_core", Watched(volume, stat=stat))
+    for call in (
+        lambda: volume.makedirs("/new/er", exist_ok=True),
+        lambda: gofs.copy((volume, "/tree"), (volume, "/new/er"), recursive=True),
+        lambda: gofs.copy((volume, "/tree"), (volume, "/file"), recursive=True),
+    ):
+        with pytest.raises(OSError, match="no server"):
+            call()
+    monkeypatch.undo()
+    assert sorted(volume.listdir("/")) == ["file", "tree"]
+    with pytest.raises(FileExistsError):
+        gofs.copy((volume, "/tree"), (volume, "/file"), recursive=True)
+
+
 def test_what_cannot_be_copied_says_why(volume: gofs.Volume, tmp_path: pathlib.Path) -> None:
     volume.makedirs("/d/e")
     volume.write("/d/a", b"1")
@@ -357,5 +384,5 @@ def test_a_range_is_not_copied_to_another_volume(
     volume.write("/a", b"1")
     with gofs.mount(tmp_path / "other.img", writable=True, backend="cpu") as other:
         with volume.open("/a") as source, other.open("/b", "wb") as target:
-            with pytest.raises(ValueError, match="of different volumes"):
+            with pytest.raises(ValueError, match="of another volume"):
                 volume.copy_file_range(source, target, 10)

@@ -252,6 +252,24 @@ def test_what_cannot_be_written_is_refused_before_the_rest(on_gpu: gofs.Volume) 
     assert on_gpu.listdir("/directory") == []
 
 
+def test_a_file_that_is_closed_meanwhile_does_not_keep_others_from_being_written(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_gpu.write_many("/", {"a": b"...", "b": b"..."})
+    file = on_gpu.open("/a", "r+b")
+    core = on_gpu._core
+
+    def open_many(paths: list[str | bytes], flags: int) -> Any:
+        file.close()  # as another thread does it
+        return core.open_many(paths, flags)
+
+    monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, open_many=open_many))
+    one = GpuTensor(numpy.full(1, ord("x"), dtype="u1"))
+    with pytest.raises(ValueError, match="closed file"):
+        on_gpu.write_ranges([(file, 0, one), ("/b", 0, one), (file, 1, one), ("/b", 2, one)])
+    assert on_gpu.read_many(["/a", "/b"]) == [b"...", b"x.x"]
+
+
 def test_short_writes_of_memory_go_on(
     on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
 ) -> None:

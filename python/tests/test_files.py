@@ -302,6 +302,39 @@ def test_a_forgotten_file_is_closed_with_a_warning(volume: gofs.Volume) -> None:
         gc.collect()
 
 
+@pytest.mark.parametrize("mode", ["rb", "r+b", "wb"])
+def test_what_is_refused_is_not_open_any_more(
+    image: pathlib.Path, mode: str, tmp_path: pathlib.Path
+) -> None:
+    with gofs.mount(image, writable=True, backend="cpu", descriptors=4) as volume:
+        volume.mkdir("/d")
+        volume.write("/file", b"contents")
+        kept: list[BaseException] = []
+        for _ in range(8):
+            with pytest.raises(IsADirectoryError) as refused:
+                volume.open("/d", mode)
+            kept.append(refused.value)
+            with pytest.raises((OverflowError, MemoryError)) as too_large:
+                volume.open("/file", mode, buffering=(1 << 63) - 1)
+            kept.append(too_large.value)
+            with pytest.raises(OSError) as no_file:
+                volume.open_inode(volume.identity("/d"), "rb")
+            kept.append(no_file.value)
+        assert len(kept) == 24
+        volume.open("/file").close()
+
+
+@pytest.mark.parametrize("size", [1 << 20, 1 << 40])
+def test_a_size_that_no_file_has_is_all_there_is(volume: gofs.Volume, size: int) -> None:
+    volume.write("/file", b"contents")
+    assert volume.read("/file", size=size, offset=3) == b"tents"
+    assert volume.read("/file", size=size, offset=30) == b""
+    with volume.open("/file") as file:
+        file.seek(3)
+        assert file.read(size) == b"tents"
+        assert file.read(size) == b""
+
+
 def test_a_file_is_not_pickled(volume: gofs.Volume) -> None:
     with volume.open("/file", "wb") as file, pytest.raises(TypeError, match="open it there"):
         pickle.dumps(file)

@@ -105,3 +105,31 @@ def test_touch_makes_truncates_and_sets_times(fs: gofs.fsspec.GofsFileSystem) ->
     assert fs.modified("/d/file").year > 2000
     fs.touch("/d/file")
     assert fs.cat("/d/file") == b""
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("writable", lambda fs: type(fs)(fs.volume, writable="no", skip_instance_cache=True)),
+        ("auto_mkdir", lambda fs: type(fs)(fs.volume, auto_mkdir="no", skip_instance_cache=True)),
+        ("detail", lambda fs: fs.ls("/", detail="no")),
+        ("detail", lambda fs: list(fs.walk("/", detail="no"))),
+        ("topdown", lambda fs: list(fs.walk("/", topdown="no"))),
+        ("recursive", lambda fs: fs.rm("/file", recursive="no")),
+        ("recursive", lambda fs: fs.cat("/file", recursive="no")),
+        ("assume_literal", lambda fs: fs.expand_path("/file", assume_literal="no")),
+        ("total", lambda fs: fs.du("/", total="no")),
+        ("withdirs", lambda fs: fs.du("/", withdirs="no")),
+        ("create_parents", lambda fs: fs.mkdir("/new", create_parents="no")),
+        ("exist_ok", lambda fs: fs.makedirs("/new", exist_ok="no")),
+        ("truncate", lambda fs: fs.touch("/file", truncate="no")),
+    ],
+)
+def test_texts_are_no_truth_values(
+    fs: gofs.fsspec.GofsFileSystem, name: str, call: Callable[[Any], object]
+) -> None:
+    fs.pipe("/file", b"1")
+    with pytest.raises(TypeError, match=f"^{name}: True or False is wanted, not 'no'$"):
+        call(fs)
+    assert fs.find("/") == ["/file"]
+    assert fs.cat("/file") == b"1"

@@ -15,6 +15,7 @@ fsspec = pytest.importorskip("fsspec")
 
 import gofs  # noqa: E402
 import gofs.fsspec  # noqa: E402
+from watched import Watched  # noqa: E402
 
 
 @pytest.mark.parametrize("mode", ["rb", "wb", "xb", "ab", "r+b", "w+b"])
@@ -103,3 +104,48 @@ def test_a_file_that_cannot_be_written_is_discarded(
     monkeypatch.setattr(gofs.File, "write", full)
     file.discard()
     assert fs.ls("/") == []
+
+
+@pytest.mark.parametrize("trouble", ["directory", "taken", "twice", "no room"])
+def test_none_of_the_files_is_there_where_one_cannot_be(
+    fs: gofs.fsspec.GofsFileSystem, trouble: str
+) -> None:
+    fs.pipe("/d/old", b"old")
+    with pytest.raises(OSError) as raised, fs.transaction:
+        fs.pipe({"/d/old": b"new", "/d/new": b"new"})
+        file = fs.open("/d/last", "wb" if trouble in ("directory", "no room") else "xb")
+        if trouble == "directory":
+            fs.volume.mkdir("/d/last")
+        elif trouble == "taken":
+            fs.volume.write("/d/last", b"")
+        elif trouble == "twice":
+            fs.open("/d/last", "xb")
+        else:
+            file.write(bytes(1 << 19))  # it is still in the buffer
+            with pytest.raises(OSError):
+                fs.volume.write("/full", bytes(fs.volume.statvfs().f_bfree * 4096))
+    wanted = {"directory": errno.EISDIR, "taken": errno.EEXIST, "twice": errno.EEXIST}
+    assert raised.value.errno == wanted.get(trouble, errno.ENOSPC)
+    assert raised.value.filename == "/d/last"
+    assert fs.cat("/d/old") == b"old"
+    assert set(fs.volume.listdir("/d")) - {"last"} == {"old"}
+    if trouble == "no room":
+        fs.rm("/full")
+    fs.pipe("/d/after", b"1")  # by no transaction
+    assert fs.cat("/d/after") == b"1"
+
+
+def test_a_transaction_that_fails_between_two_names_leaves_no_others(
+    fs: gofs.fsspec.GofsFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core = fs.volume._core
+
+    def rename(old: str, new: str, flags: int) -> None:
+        if new == "/d/b":
+            raise OSError(errno.EIO, "the SSD is gone", old, None, new)
+        core.rename(old, new, flags)
+
+    monkeypatch.setattr(fs.volume, "_core", Watched(fs.volume, rename=rename))
+    with pytest.raises(OSError, match="the SSD is gone: '/d/b'"), fs.transaction:
+        fs.pipe({f"/d/{name}": b"1" for name in "abc"})
+    assert fs.volume.listdir("/d") == ["a"]

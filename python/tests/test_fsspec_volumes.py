@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -35,11 +36,27 @@ def test_urls_alone_suffice_where_a_volume_is_registered(volume: gofs.Volume) ->
         assert text.read() == "contents"
 
 
+def test_names_are_those_that_urls_can_have(volume: gofs.Volume) -> None:
+    volume.write("/file", b"1")
+    for name in ("Upper", "a-b.c_d~1", "\u00fc"):
+        gofs.fsspec.register(name, volume)
+        with fsspec.open(f"gofs://{name}/file") as file:
+            assert file.read() == b"1"
+    register: Any = gofs.fsspec.register
+    for wrong in ("", "a/b", "a:b", "a::b", "a?b", "a#b", "a@b", "a b", "a\nb", "a[b]", "a\\b"):
+        with pytest.raises(ValueError, match="cannot be the host of a URL"):
+            register(wrong, volume)
+    with pytest.raises(TypeError, match="^name: text is wanted, not 5$"):
+        register(5, volume)
+    for wrong in ("vol.img", None):
+        with pytest.raises(TypeError, match="^volume: a gofs.Volume is wanted, not "):
+            register("name", wrong)
+
+
 def test_urls_of_files_can_be_opened_again(
     volume: gofs.Volume, image: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     volume.write_many("/", {"1.txt": b"1", "2.txt": b"2"})
-    gofs.fsspec.register("with/slash", volume)
     gofs.fsspec.register("named-again", volume)
     urls = ["gofs://named-again/1.txt", "gofs://named-again/2.txt"]
     assert [file.full_name for file in fsspec.open_files("gofs://named-again/*")] == urls
@@ -88,6 +105,43 @@ def test_a_volume_is_mounted_once_for_all_threads(image: pathlib.Path) -> None:
     fs.volume.close()
 
 
+def test_a_volume_is_one_however_it_is_spelled(
+    image: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(image.name)
+    os.link(image, tmp_path / "plus+img?x=1")
+    spellings = [image.name, f"./{image.name}", str(image), "link", "plus+img?x=1"]
+    spellings.append(f"file:{tmp_path}/%76olume.img")
+    found = [gofs.fsspec.GofsFileSystem(each, writable=True) for each in spellings]
+    found[0].pipe("/file", b"1")
+    assert [fs.cat("/file") for fs in found] == [b"1"] * len(spellings)
+    assert {id(fs.volume) for fs in found} == {id(found[0].volume)}
+    # Elsewhere the same name is another volume's.
+    (tmp_path / "other").mkdir()
+    gofs.mkfs(tmp_path / "other" / image.name, 64 << 20)
+    monkeypatch.chdir(tmp_path / "other")
+    with gofs.fsspec.GofsFileSystem(image.name).volume as other:
+        assert other.listdir("/") == []
+    assert gofs.fsspec.GofsFileSystem(f"../{image.name}").cat("/file") == b"1"
+    # One that has lost its name is still what the name means.
+    image.unlink()
+    assert found[2].cat("/file") == b"1"
+    found[2].volume.close()
+
+
+def test_a_volume_is_another_one_with_other_options_or_members(tmp_path: pathlib.Path) -> None:
+    names = [str(tmp_path / name) for name in ("a", "b")]
+    gofs.mkfs("+".join(names), 128 << 20)
+    specs = [f"{names[0]}+{names[1]}", f"{names[0]}?queues=2+{names[1]}?queues=2"]
+    opened = [gofs.fsspec.GofsFileSystem(each).volume for each in specs]
+    again = gofs.fsspec.GofsFileSystem(f"{tmp_path}/./a+{names[1]}")
+    assert [volume.listdir("/") for volume in opened] == [[], []]
+    assert again.volume is opened[0] is not opened[1]
+    for volume in opened:
+        volume.close()
+
+
 def test_writing_where_one_has_only_read_says_what_to_do(image: pathlib.Path) -> None:
     reader = fsspec.filesystem("gofs", volume=str(image))
     assert reader.ls("/") == []
@@ -118,8 +172,17 @@ def test_the_environment_names_volumes_for_other_programs(image: pathlib.Path) -
 def test_a_url_without_a_volume_says_what_is_missing() -> None:
     with pytest.raises(ValueError, match="which volume.*GOFS_VOLUMES"):
         fsspec.open("gofs:///file").open()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"register\(\) or is in GOFS_VOLUMES.*'nobody'"):
         fsspec.open("gofs://nobody/file").open()
+
+
+def test_an_option_that_is_misspelt_is_refused(volume: gofs.Volume) -> None:
+    for name in ("writeable", "auto_mkdirs", "path"):
+        with pytest.raises(TypeError, match=f"^'{name}' is no option: volume, writable and auto"):
+            fsspec.filesystem("gofs", volume=volume, **{name: True})
+    options = {"asynchronous": False, "loop": None, "use_listings_cache": False, "max_paths": 5}
+    fs = fsspec.filesystem("gofs", volume=volume, skip_instance_cache=True, **options)
+    assert fs.ls("/") == []
 
 
 def test_a_file_system_is_pickled_by_its_options(image: pathlib.Path) -> None:

@@ -152,7 +152,7 @@ def test_memory_with_references_to_objects_is_refused(volume: gofs.Volume, kind:
 def test_offsets_are_whole_numbers_that_linux_has(volume: gofs.Volume) -> None:
     volume.write("/file", DATA)
     half: Any = 1.5
-    with pytest.raises(TypeError, match=r"^'float' object cannot be interpreted as an integer$"):
+    with pytest.raises(TypeError, match=r"^offset: a whole number is wanted, not 1.5$"):
         volume.read("/file", offset=half)
     with pytest.raises(OverflowError, match=r"Linux counts to 2\*\*63 - 1$"):
         volume.read("/file", offset=1 << 63)
@@ -350,6 +350,12 @@ def test_many_files_are_made_and_replaced(volume: gofs.Volume) -> None:
     with pytest.raises(OSError) as refused:
         volume.write_many("/d", {"a/b": b""})
     assert refused.value.errno == errno.EINVAL
+    volume.write_many("/", {})
+    with pytest.raises(FileNotFoundError) as missing:
+        volume.write_many("/none", {})
+    with pytest.raises(NotADirectoryError) as no_folder:
+        volume.write_many("/d/old", {})
+    assert [each.value.filename for each in (missing, no_folder)] == ["/none", "/d/old"]
     with pytest.raises(FileNotFoundError):
         volume.write_many("/none", {"a": b""})
 

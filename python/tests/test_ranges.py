@@ -8,6 +8,7 @@ import io
 import pathlib
 import random
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -99,12 +100,20 @@ def test_what_cannot_be_read_is_refused(volume: gofs.Volume, tmp_path: pathlib.P
         volume.read_ranges([("/a", 0, b"1234")])
     with pytest.raises(ValueError, match="read into a contiguous one"):
         volume.read_ranges([("/a", 0, numpy.zeros((8, 8))[:, 1])])
-    with pytest.raises(OSError) as raised:
-        volume.read_ranges([("/a", -1, bytearray(4))])
-    assert raised.value.errno == errno.EINVAL
-    for wrong in ([("/a", 0)], [5], ["/a"]):
-        with pytest.raises((TypeError, ValueError)):
-            volume.read_ranges(wrong)  # type: ignore[arg-type, list-item]
+    wrong: Any
+    for wrong, shown in (
+        ([("/a", 0)], r"\(str, int\)"),
+        ([5], "5"),
+        (["/a"], "'/a'"),
+        (["abc"], "'abc'"),
+        ({"/a": bytearray(4)}, "'/a'"),
+    ):
+        for call in (volume.read_ranges, volume.write_ranges):
+            words = rf"^ranges: each is \(file or path, offset, buffer\), and not {shown}$"
+            with pytest.raises(TypeError, match=words):
+                call(wrong)
+    with pytest.raises(TypeError, match="^ranges: several are wanted, not None$"):
+        volume.read_ranges(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         volume.read_ranges([(5, 0, bytearray(4))])  # type: ignore[list-item]
     with volume.open("/new", "wb") as writer, pytest.raises(io.UnsupportedOperation):
@@ -113,11 +122,104 @@ def test_what_cannot_be_read_is_refused(volume: gofs.Volume, tmp_path: pathlib.P
     closed.close()
     with pytest.raises(ValueError, match="closed file"):
         volume.read_ranges([(closed, 0, bytearray(4))])
+
+
+def test_no_call_takes_a_file_of_another_volume(
+    volume: gofs.Volume, tmp_path: pathlib.Path
+) -> None:
+    volume.write("/a", DATA)
     gofs.mkfs(tmp_path / "other.img", 64 << 20)
     with gofs.mount(tmp_path / "other.img", writable=True, backend="cpu") as other:
         other.write("/a", DATA)
-        with other.open("/a") as file, pytest.raises(ValueError, match="of another volume"):
-            volume.read_ranges([(file, 0, bytearray(4))])
+        with other.open("/a", "r+b") as file, volume.open("/a", "r+b") as own:
+            calls: list[Callable[[], object]] = [
+                lambda: volume.read_ranges([("/a", 0, bytearray(4)), (file, 0, bytearray(4))]),
+                lambda: volume.write_ranges([("/a", 0, b"new"), (file, 0, b"new")]),
+                lambda: volume.read_rows(file, [0], bytearray(4)),
+                lambda: volume.write_rows(file, [0], b"new"),
+                lambda: volume.copy_file_range(file, own, 4, 0, 100),
+                lambda: volume.copy_file_range(own, file, 4, 0, 100),
+                lambda: volume.copy_file_range(file, file, 4, 0, 100),
+                lambda: volume.fsync(file),
+                lambda: volume.fdatasync(file),
+                lambda: volume.identity(file),
+            ]
+            for call in calls:
+                with pytest.raises(ValueError, match="^the file is of another volume$"):
+                    call()
+        assert other.read("/a") == volume.read("/a") == DATA
+
+
+def test_a_negative_place_is_named_with_its_file(volume: gofs.Volume) -> None:
+    volume.write("/a", DATA)
+    with volume.open("/a", "r+b") as file:
+        calls: list[tuple[str, Callable[[], object]]] = [
+            ("offset", lambda: volume.read_ranges([("/a", -1, bytearray(4))])),
+            ("offset", lambda: volume.write_ranges([(file, -1, b"1")])),
+            ("offset", lambda: file.pread(bytearray(4), -1)),
+            ("offset", lambda: file.pwrite(b"1", -1)),
+            ("length", lambda: file.fallocate(0, 0, -1)),
+            ("count", lambda: volume.copy_file_range(file, file, -1)),
+            ("offset_src", lambda: volume.copy_file_range(file, file, 1, -1, 0)),
+            ("size", lambda: volume.read("/a", size=-1)),
+            ("length", lambda: volume.truncate("/a", -1)),
+        ]
+        for name, call in calls:
+            with pytest.raises(OSError, match=f"Invalid argument: {name} is -1: ") as raised:
+                call()
+            assert (raised.value.errno, raised.value.filename) == (errno.EINVAL, "/a")
+    with pytest.raises(ValueError, match="null byte"):  # first, as `os` has it
+        volume.truncate("/a\0b", -1)
+
+
+class Asked:
+    """A path that counts how often it is asked for."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.times = 0
+
+    def __fspath__(self) -> str:
+        self.times += 1
+        return self.path
+
+
+def test_a_path_is_asked_for_once(volume: gofs.Volume) -> None:
+    volume.write("/a", DATA)
+    calls: list[Callable[[Any], object]] = [
+        lambda path: volume.read_ranges([(path, 0, bytearray(4))]),
+        lambda path: volume.write_ranges([(path, 0, b"1")]),
+        lambda path: volume.read_rows(path, [0], bytearray(4)),
+        lambda path: volume.read_many([path]),
+        lambda path: volume.read_many([path], packed=True),
+        lambda path: volume.read_many([path], framework="np"),
+        lambda path: volume.read_many([path], framework="np", packed=True),
+        lambda path: volume.read_many_into([path], bytearray(4), [0, 4]),
+        lambda path: volume.open(path).close(),
+    ]
+    for call in calls:
+        path = Asked("/a")
+        call(path)
+        assert path.times == 1
+    assert volume.read_many([path], packed=True).names == [path]  # as it was given
+
+
+def test_a_range_of_a_file_that_is_closed_meanwhile_does_not_keep_others(
+    volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume.write_many("/", {"a": b"...", "b": b"..."})
+    volume.mkdir("/d")
+    file = volume.open("/a", "r+b")
+    core = volume._core
+
+    def open_many(paths: list[str | bytes], flags: int) -> list[Any]:
+        file.close()  # as another thread does it
+        return core.open_many(paths, flags)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(volume, "_core", Watched(volume, open_many=open_many))
+    with pytest.raises(ValueError, match="closed file"):
+        volume.write_ranges([(file, 0, b"x"), ("/b", 0, b"x"), (file, 1, b"x"), ("/b", 2, b"x")])
+    assert volume.read_many(["/a", "/b"]) == [b"...", b"x.x"]
 
 
 def test_a_file_may_be_closed_by_another_thread_meanwhile(volume: gofs.Volume) -> None:

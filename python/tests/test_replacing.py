@@ -9,6 +9,7 @@ import pathlib
 import pytest
 
 import gofs
+from conftest import IMAGE_BYTES
 from gofs._replacing import is_pending, pending_name, replacing
 
 
@@ -90,7 +91,15 @@ def test_what_fails_leaves_nothing(volume: gofs.Volume) -> None:
         file.write(b"new")
         raise KeyError
     volume.mkdir("/folder")
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(IsADirectoryError) as directory:
         replace(volume, "/folder", b"new")
+    with pytest.raises(FileNotFoundError) as missing:
+        replace(volume, "/none/file", b"new")
+    with pytest.raises(OSError) as full, replacing(volume, "/full", sync=False) as file:
+        file.write(bytes(IMAGE_BYTES))
+    assert full.value.errno == errno.ENOSPC
+    # By the names that the caller knows.
+    for raised, path in ((directory, "/folder"), (missing, "/none/file"), (full, "/full")):
+        assert (raised.value.filename, raised.value.filename2) == (path, None)
     assert sorted(volume.listdir("/")) == ["file", "folder"]
     assert volume.read("/file") == b"old"

@@ -105,6 +105,8 @@ def test_rows_that_do_not_fit_the_volume_are_an_error(volume: gofs.Volume, file:
         ([0, 2**63], bytearray(4), OverflowError, "offsets: integers from 0"),
         ([0, 1.5], bytearray(4), TypeError, "offsets: integers from 0"),
         (numpy.array([0.5]), bytearray(4), TypeError, "offsets: integers from 0"),
+        (numpy.array([True, False]), bytearray(4), TypeError, "offsets: integers .* truth values"),
+        (memoryview(numpy.array([True])), bytearray(4), TypeError, "offsets: integers .* truth"),
         (None, bytearray(4), TypeError, "offsets: integers from 0"),
         ("12", bytearray(4), TypeError, "offsets: integers from 0"),
         (numpy.zeros((2, 2), dtype=numpy.int64), bytearray(4), TypeError, "offsets: integers"),

@@ -162,6 +162,24 @@ def test_random_calls_do_the_same(pair: Pair, seed: int) -> None:
     pair.compare_trees()
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parents_are_made_and_removed_as_by_os(pair: Pair, seed: int) -> None:
+    choice = random.Random(seed)
+    pair.write("/kept", b"1")  # or the host's root would go as well
+
+    def path() -> str:
+        names = choice.choices(("a", "b", "c"), k=choice.choice((1, 2, 3, 4)))
+        return "/" + "/".join(names) + choice.choice(("", "", "", "/", "/."))
+
+    for _ in range(60):
+        pair.both("makedirs", path(), exist_ok=True)
+        pair.both("removedirs", path())
+        pair.both("renames", path(), path())
+        if choice.random() < 0.2:
+            pair.write(path(), b"1")
+    pair.compare_trees()
+
+
 REFUSING = ("stat", "lstat", "unlink", "rmdir", "readlink", "listdir")
 REFUSED = ("/none", "/none/x", "/file/x", "/file", "/folder", "/dangling", "/loop", "/loop/x", "/")
 # A root has no name that could be removed, and the host's has one.
@@ -293,6 +311,17 @@ def test_what_is_no_path_is_refused_as_by_os(pair: Pair, path: Any) -> None:
     ours = outcome(lambda: pair.volume.stat(path))
     assert ours == outcome(lambda: os.stat(host(path)), pair.root)
     assert ours[0] == "error"
+
+
+@pytest.mark.parametrize("call", ["exists", "lexists", "isdir", "isfile", "islink"])
+def test_what_no_file_can_be_called_is_not_there(pair: Pair, call: str) -> None:
+    for path in ("/nul\0", "/" + "x" * 256, "/\ud800"):
+        pair.both(call, path)
+    assert not getattr(pair.volume, call)(b"/nul\0")
+    pair.volume.close()
+    for path in ("/", "/nul\0"):
+        with pytest.raises(ValueError, match="the volume is closed|null byte"):
+            getattr(pair.volume, call)(path)
 
 
 @pytest.mark.parametrize("given", ["/none", b"/none", pathlib.PurePosixPath("/none")], ids=repr)

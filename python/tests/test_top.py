@@ -190,6 +190,14 @@ def test_the_command_says_what_is_missing(
     assert "pip install 'gofs[top]'" in capsys.readouterr().err
 
 
+def test_the_command_is_for_terminals(
+    image: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["top", str(image)]) == 1
+    shown, said = capsys.readouterr()
+    assert (shown, said) == ("", "gofs: top is shown on a terminal, or with --web in browsers\n")
+
+
 def test_the_command_has_help_and_refuses_what_makes_no_sense() -> None:
     def said(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -76,7 +76,9 @@ def test_a_volume_for_reading_refuses_all_changes(image: pathlib.Path) -> None:
 def test_a_closed_volume_says_so_of_each_call(image: pathlib.Path) -> None:
     volume = gofs.mount(image, writable=True)
     file = volume.open("/file", "wb")
-    entries = volume.scandir("/")
+    volume.write_many("/", {"a": b"", "b": b""})
+    entries, begun = volume.scandir("/"), volume.scandir("/")
+    next(begun)
     volume.close()
     volume.close()  # nothing, the second time
     assert volume.closed
@@ -95,12 +97,15 @@ def test_a_closed_volume_says_so_of_each_call(image: pathlib.Path) -> None:
         lambda: volume.device_handle,
         lambda: file.write(b"1"),
         lambda: next(entries),
+        lambda: next(begun),
+        lambda: volume.__enter__(),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="the volume is closed: mount it again"):
             call()
     file.close()
     entries.close()
+    begun.close()
 
 
 def test_a_block_that_fails_closes_the_volume_as_well(image: pathlib.Path) -> None:
@@ -349,8 +354,9 @@ def test_mkfs_refuses_what_holds_something(image: pathlib.Path, tmp_path: pathli
     with pytest.raises(OSError) as negative:
         gofs.mkfs(tmp_path / "negative.img", -1)
     assert negative.value.errno == errno.EINVAL
+    assert "size_bytes is -1" in str(negative.value)
     size: Any = "1G"
-    with pytest.raises(TypeError, match=r"^'str' object cannot be interpreted as an integer$"):
+    with pytest.raises(TypeError, match="^size_bytes: a whole number is wanted, not '1G'$"):
         gofs.mkfs(tmp_path / "text.img", size)
     with pytest.raises(OSError, match="flying"):
         gofs.mkfs(tmp_path / "odd.img", 128 << 20, features=["flying"])

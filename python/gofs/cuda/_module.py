@@ -9,6 +9,7 @@ import importlib
 import os
 from typing import Any, NamedTuple
 
+from gofs._numbers import truth_value
 from gofs.cuda import _bindings
 
 
@@ -58,6 +59,7 @@ class Module:
         may make the calls of a grid. Raises ImportError without CuPy, and what CuPy raises where
         there is no such kernel.
         """
+        truth_value("cooperative", cooperative)
         try:
             cupy = importlib.import_module("cupy")
         except ImportError as error:

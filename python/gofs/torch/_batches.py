@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gofs._arrays import default_framework, framework_named
+from gofs._numbers import truth_value
 from gofs._packed import read_packed_array
 from gofs.torch._paths import paths_of
 
@@ -72,6 +73,8 @@ class BatchLoader:
         device: Any = "cpu",
     ) -> None:
         """Raises OSError where the directory cannot be read, and ValueError where it is empty."""
+        truth_value("shuffle", shuffle)
+        truth_value("drop_last", drop_last)
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}: at least 1")
         if prefetch < 1:
@@ -86,7 +89,7 @@ class BatchLoader:
         self._sampler = sampler
         self._drop_last = drop_last
         self._prefetch = prefetch
-        self._made_by = framework or default_framework(), device
+        self._made_by = framework or default_framework(device), device
         self._framework = framework_named(*self._made_by, volume)
         self._epoch = 0
 

@@ -7,6 +7,9 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
+from gofs._given_volume import given_volume
+from gofs._numbers import truth_value
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,6 +25,8 @@ def paths_of(
 
     Raises OSError as Volume.scandir(), and ValueError where there are none.
     """
+    volume = given_volume(volume)
+    truth_value("recursive", recursive)
     if not isinstance(files, (str, bytes, os.PathLike)):
         paths = [os.fsdecode(path) for path in files]
     elif recursive:

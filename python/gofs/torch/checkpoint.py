@@ -31,6 +31,8 @@ except ImportError as error:
         "gofs.torch.checkpoint needs torch 2.3 or later, with torch.distributed: pip install torch"
     ) from error
 
+from gofs._given_volume import given_volume
+from gofs._numbers import truth_value
 from gofs._replacing import is_pending, replacing
 from gofs.torch._rank_file import SUFFIX, write_rank_file
 from gofs.torch._read_plan import read_items
@@ -54,7 +56,7 @@ class _InFolder:
     """A checkpoint's folder on a volume."""
 
     def __init__(self, volume: Volume, path: AnyPath) -> None:
-        self._volume = volume
+        self._volume = given_volume(volume)
         self._path = os.fsdecode(path)
 
     @classmethod
@@ -87,8 +89,8 @@ class GofsWriter(_InFolder, StorageWriter):
         self, volume: Volume, path: AnyPath, *, sync: bool = True, overwrite: bool = True
     ) -> None:
         super().__init__(volume, path)
-        self._sync = sync
-        self._overwrite = overwrite
+        self._sync = truth_value("sync", sync)
+        self._overwrite = truth_value("overwrite", overwrite)
         self._save_id = secrets.token_hex(8)
 
     def reset(self, checkpoint_id: AnyPath | None = None) -> None:

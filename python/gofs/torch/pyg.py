@@ -34,7 +34,9 @@ except ImportError as error:
 from gofs._arrays import described, framework_named, on_host, row_numbers, rows_within
 from gofs._buffers import bytes_to_read
 from gofs._entries import DirEntry
+from gofs._given_volume import given_volume
 from gofs._gpu_memory import reached_memory
+from gofs._numbers import truth_value
 from gofs._runs import merged, write_runs
 from gofs._safetensors_header import tensor_bytes
 from gofs.safetensors import SafetensorsFile, safe_open, save_file
@@ -117,9 +119,10 @@ class _Stored:
         sync: bool = True,
     ) -> None:
         super().__init__()
+        truth_value("sync", sync)
         folder = posixpath.join(os.fsdecode(path), self._FOLDER)
         # FeatureStore has attributes of its own mean tensors in some of its heirs.
-        self.__dict__["_files"] = _Files(volume, folder, framework, device, sync)
+        self.__dict__["_files"] = _Files(given_volume(volume), folder, framework, device, sync)
 
 
 class GofsFeatureStore(_Stored, FeatureStore):
