@@ -298,3 +298,11 @@ def test_options_that_make_no_sense_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         BatchLoader(volume, "/d", **{"batch_size": 4, **options})
+
+
+@pytest.mark.parametrize("options", [{"batch_size": None}, {"batch_size": 2.5}, {"prefetch": "2"}])
+def test_numbers_are_whole(
+    volume: gofs.Volume, files: dict[str, bytes], options: dict[str, Any]
+) -> None:
+    with pytest.raises(TypeError, match="a whole number is wanted"):
+        BatchLoader(volume, "/d", **{"batch_size": 4, **options})

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gofs._arrays import default_framework, framework_named
-from gofs._numbers import truth_value
+from gofs._numbers import LONG_MAX, truth_value, whole_number
 from gofs._packed import read_packed_array
 from gofs.torch._paths import paths_of
 
@@ -75,10 +75,9 @@ class BatchLoader:
         """Raises OSError where the directory cannot be read, and ValueError where it is empty."""
         truth_value("shuffle", shuffle)
         truth_value("drop_last", drop_last)
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size}: at least 1")
-        if prefetch < 1:
-            raise ValueError(f"prefetch={prefetch}: at least 1")
+        for name, number in (("batch_size", batch_size), ("prefetch", prefetch)):
+            if whole_number(name, number, least=-LONG_MAX) < 1:
+                raise ValueError(f"{name}={number}: at least 1")
         if shuffle and sampler is not None:
             raise ValueError("shuffle and sampler both say the order: give one of them")
         self.paths = paths_of(volume, files, recursive=recursive)
