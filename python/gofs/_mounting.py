@@ -107,8 +107,9 @@ def attach(path: AnyPath, *, timeout: float = 10) -> Volume:
     that were open raise ESTALE. close() is sync(), and the server goes on.
     """
     again = partial(attach, path, timeout=timeout)
-    if not os.fspath(path):
-        raise FileNotFoundError(errno.ENOENT, "path: the socket of a server is wanted", os.fspath(path))
+    socket = os.fspath(path)
+    if not socket:
+        raise FileNotFoundError(errno.ENOENT, "path: the socket of a server is wanted", socket)
     core = _core.attach(path, nanoseconds("timeout", timeout))
     return Volume(core, again, writable=False, attached=True)
 

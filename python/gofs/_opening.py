@@ -69,7 +69,12 @@ def open_inode(volume: Volume, identity: Identity, mode: str) -> File:
 
 
 def _file_of(
-    volume: Volume, core: _core.OpenFile, name: str | bytes, mode: Mode, *, is_buffered: bool = False
+    volume: Volume,
+    core: _core.OpenFile,
+    name: str | bytes,
+    mode: Mode,
+    *,
+    is_buffered: bool = False,
 ) -> File:
     with closed_on_error(core):
         return File(volume, core, name, mode, is_buffered=is_buffered)

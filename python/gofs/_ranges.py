@@ -105,9 +105,7 @@ def write_ranges(
                     continue
                 try:
                     pwrite_all(volume._core, core, memory.data, offsets[i], names[i])
-                except OSError as error:
-                    errors[i] = error
-                except ValueError as error:  # another thread has closed the file since
+                except (OSError, ValueError) as error:  # or another thread has closed the file
                     errors[i] = error
             _write_from_gpu(volume, files, parts, order, errors)
     raise_first(volume._core, errors, names)

@@ -173,7 +173,9 @@ def test_rows_that_do_not_fit_are_refused(volume: gofs.Volume, torch: FakeTorch)
 
 
 @pytest.mark.parametrize(
-    "index", [[3, 1, 0, 2], [0, 1, 2, -1], slice(None), numpy.arange(4), slice(None, None, -1)], ids=str
+    "index",
+    [[3, 1, 0, 2], [0, 1, 2, -1], slice(None), numpy.arange(4), slice(None, None, -1)],
+    ids=str,
 )
 def test_all_rows_make_a_tensor(volume: gofs.Volume, torch: FakeTorch, index: Any) -> None:
     store = features(volume, framework="np")
