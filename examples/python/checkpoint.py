@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Saves and loads a state dict, on the GPU where there is one: by gofs.torch.checkpoint on a volume,
-and beside it by torch.save and by the own writer of torch.distributed.checkpoint on the machine's
-file system. All are durable before the clock stops.
+"""Saves and loads a state dict, on the GPU where there is one: by gofs.torch.checkpoint on a
+volume, and beside it by torch.save and by the own writer of torch.distributed.checkpoint on the
+machine's file system. All are durable before the clock stops.
 
 usage: checkpoint.py VOLUME FOLDER [--parameters N] [--times N]
        torchrun --nproc-per-node N checkpoint.py SOCKET FOLDER [--parameters N] [--times N]
