@@ -272,10 +272,9 @@ class GOFS_API Volume {
   /// later. Returns when that is begun; null is CUDA's default stream. Into memory of the host that
   /// CUDA has not given, and where no GPU of this program has mounted the volume, the ranges are
   /// read before this returns; memory of a GPU is then copied through the host's, unless it is
-  /// registered and the server reaches it. The descriptors
-  /// stay open, and the memory is used for nothing else, until the stream has come by. EFAULT for
-  /// memory of another GPU than the volume's, or that ends before its range does; EOPNOTSUPP while
-  /// `stream` is captured.
+  /// registered and the server reaches it. The descriptors stay open, and the memory is used for
+  /// nothing else, until the stream has come by. EFAULT for memory that is null, of another GPU
+  /// than the volume's, or that ends before its range does; EOPNOTSUPP while `stream` is captured.
   Expected<RangeCall> read_ranges(const std::vector<IoRange>& ranges,
                                   CUstream_st* stream = nullptr);
   Expected<Stat> stat(const std::string& path);
@@ -418,10 +417,11 @@ class GOFS_API Volume {
   /// fsync(), but for the times of the last change where they are all that has changed in the
   /// inode.
   Expected<void> fdatasync(int fd);
-  /// sync(), and releases the image: calls return ENODEV from then on. Kernels that use the volume
-  /// must have ended. Where the GPU has no room to try it, the volume stays mounted, and the error
-  /// says so. Where the image lacks what is in a GPU's memory, since the host's disk is full, calls
-  /// return ENODEV, the image is not released yet, and another unmount() writes it.
+  /// sync(), and releases the image, after the calls under way: those of other threads that begin
+  /// later return ENODEV. Kernels that use the volume must have ended. Where the GPU has no room to
+  /// try it, the volume stays mounted, and the error says so. Where the image lacks what is in a
+  /// GPU's memory, since the host's disk is full, calls return ENODEV, the image is not released
+  /// yet, and another unmount() writes it.
   Expected<void> unmount();
 
   VolumeInfo info() const;
