@@ -22,11 +22,30 @@ namespace gofs::python {
 
 namespace {
 
+/// The name of its class, and all that it has.
+std::string shown(nb::handle report) {
+  std::string text = nb::cast<std::string>(report.type().attr("__name__")) + "(";
+  const char* between = "";
+  for (const nb::handle each : nb::iter(report.type().attr("__dict__"))) {
+    const auto name = nb::cast<std::string>(each);
+    if (name.starts_with("_")) continue;
+    text += between + name + "=" + nb::cast<std::string>(nb::repr(report.attr(each)));
+    between = ", ";
+  }
+  return text + ")";
+}
+
+template <typename T>
+nb::class_<T> report(nb::module_& module, const char* name, const char* documentation) {
+  return nb::class_<T>(module, name, documentation)
+      .def("__repr__", &shown, nb::sig("def __repr__(self) -> str"));
+}
+
 void define_stat(nb::module_& module) {
-  nb::class_<TimeStamp>(module, "TimeStamp", "A point in time: UTC, since 1970.")
+  report<TimeStamp>(module, "TimeStamp", "A point in time: UTC, since 1970.")
       .def_ro("seconds", &TimeStamp::seconds)
       .def_ro("nanoseconds", &TimeStamp::nanoseconds);
-  nb::class_<Stat>(module, "Stat", "As struct stat, with F2FS's extras.")
+  report<Stat>(module, "Stat", "As struct stat, with F2FS's extras.")
       .def_ro("ino", &Stat::ino)
       .def_ro("size_bytes", &Stat::size_bytes)
       .def_ro("blocks_512", &Stat::blocks_512)
@@ -44,7 +63,7 @@ void define_stat(nb::module_& module) {
       .def_ro("advise", &Stat::advise)
       .def_ro("project_id", &Stat::project_id)
       .def_ro("generation", &Stat::generation);
-  nb::class_<FilesystemStat>(module, "FilesystemStat", "As struct statvfs.")
+  report<FilesystemStat>(module, "FilesystemStat", "As struct statvfs.")
       .def_ro("block_bytes", &FilesystemStat::block_bytes)
       .def_ro("blocks", &FilesystemStat::blocks)
       .def_ro("blocks_free", &FilesystemStat::blocks_free)
@@ -56,7 +75,7 @@ void define_stat(nb::module_& module) {
 }
 
 void define_info(nb::module_& module) {
-  nb::class_<VolumeInfo>(module, "VolumeInfo", "What mount() found.")
+  report<VolumeInfo>(module, "VolumeInfo", "What mount() found.")
       .def_prop_ro("spec", [](const VolumeInfo& info) { return decoded(info.spec); })
       .def_ro("backend", &VolumeInfo::backend, "'cpu' or 'cuda'.")
       .def_ro("backend_detail", &VolumeInfo::backend_detail, "The processor or GPU.")
@@ -87,8 +106,8 @@ void define_info(nb::module_& module) {
 }
 
 void define_memory(nb::module_& module) {
-  nb::class_<MemoryPartReport>(module, "MemoryPart",
-                               "What one part of a volume takes of memory, in bytes.")
+  report<MemoryPartReport>(module, "MemoryPart",
+                           "What one part of a volume takes of memory, in bytes.")
       .def_ro("name", &MemoryPartReport::name)
       .def_ro("of_ssd", &MemoryPartReport::of_ssd,
               "A virtual SSD's own, and not the file system's.")
@@ -97,12 +116,12 @@ void define_memory(nb::module_& module) {
               "On a GPU: in pinned memory of the host.")
       .def_ro("in_use", &MemoryPartReport::in_use, "Of these; None where it cannot be told.")
       .def_prop_ro("bytes", &MemoryPartReport::bytes);
-  nb::class_<CachedPages>(module, "CachedPages",
-                          "Metadata blocks of one kind in the page cache, in bytes.")
+  report<CachedPages>(module, "CachedPages",
+                      "Metadata blocks of one kind in the page cache, in bytes.")
       .def_ro("kind", &CachedPages::kind, "'nodes', 'directories', 'nat' or 'others'.")
       .def_ro("bytes", &CachedPages::bytes)
       .def_ro("dirty_bytes", &CachedPages::dirty_bytes, "Of these: newer than the disk.");
-  nb::class_<MemoryReport>(module, "MemoryReport", "What a volume takes of memory, in bytes.")
+  report<MemoryReport>(module, "MemoryReport", "What a volume takes of memory, in bytes.")
       .def_ro("parts", &MemoryReport::parts)
       .def_ro("cached", &MemoryReport::cached)
       .def_ro("filesystem_bytes", &MemoryReport::filesystem_bytes,
@@ -111,7 +130,7 @@ void define_memory(nb::module_& module) {
 }
 
 void define_cleaning(nb::module_& module) {
-  nb::class_<CleaningReport>(module, "CleaningReport", "What cleaning has done.")
+  report<CleaningReport>(module, "CleaningReport", "What cleaning has done.")
       .def_ro("segments", &CleaningReport::segments, "Segments that were emptied.")
       .def_ro("data_blocks", &CleaningReport::data_blocks)
       .def_ro("directory_blocks", &CleaningReport::directory_blocks)
@@ -130,14 +149,14 @@ nb::dict by_kind(const Count (&counts)[kKinds], const char* const (&names)[kKind
 }
 
 void define_statistics(nb::module_& module) {
-  nb::class_<OutcomeCounts>(module, "OutcomeCounts", "How often something went well, or not.")
+  report<OutcomeCounts>(module, "OutcomeCounts", "How often something went well, or not.")
       .def_ro("succeeded", &OutcomeCounts::succeeded)
       .def_ro("failed", &OutcomeCounts::failed);
-  nb::class_<LookupCounts>(module, "LookupCounts", "How often what was looked up was in memory.")
+  report<LookupCounts>(module, "LookupCounts", "How often what was looked up was in memory.")
       .def_ro("hits", &LookupCounts::hits)
       .def_ro("misses", &LookupCounts::misses);
-  nb::class_<Statistics>(module, "Statistics",
-                         "What a volume has done since it was mounted, and how it is now.")
+  report<Statistics>(module, "Statistics",
+                     "What a volume has done since it was mounted, and how it is now.")
       .def_prop_ro(
           "calls", [](const Statistics& seen) { return by_kind(seen.calls, kCallKindNames); },
           nb::for_getter(nb::sig("def calls(self) -> dict[str, OutcomeCounts]")),
@@ -172,7 +191,7 @@ void define_statistics(nb::module_& module) {
 }
 
 void define_command_times(nb::module_& module) {
-  nb::class_<TimedCommands>(module, "TimedCommands", "NVMe commands of one kind that have ended.")
+  report<TimedCommands>(module, "TimedCommands", "NVMe commands of one kind that have ended.")
       .def_prop_ro(
           "counts",
           [](const TimedCommands& timed) {
@@ -181,8 +200,8 @@ void define_command_times(nb::module_& module) {
           "By how long each took. The first: up to 1 us; number i: more than 2**(i-1) and up to "
           "2**i us; the last: all that took longer.")
       .def_ro("total_ns", &TimedCommands::total_ns, "Of all of them.");
-  nb::class_<CommandTimes>(module, "CommandTimes",
-                           "How long NVMe commands have taken since the volume was mounted.")
+  report<CommandTimes>(module, "CommandTimes",
+                       "How long NVMe commands have taken since the volume was mounted.")
       .def_ro("ssds", &CommandTimes::ssds, "Whose commands are timed.")
       .def_prop_ro(
           "commands",

@@ -2,6 +2,7 @@
 //
 // Calls about a volume as a whole.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "classes.hpp"
 #include "gofs/command_times.hpp"
+#include "gofs/metrics.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -37,6 +39,10 @@ std::optional<CommandTimes> command_times(MountedVolume& self) {
       take(self.call([](Volume& volume) { return gofs::command_times(volume); }), &self.name());
   if (times.ssds == 0) return std::nullopt;
   return times;
+}
+
+std::string metrics(MountedVolume& self) {
+  return take(self.call([](Volume& volume) { return gofs::metrics(volume); }), &self.name());
 }
 
 VolumeInfo info(MountedVolume& self) {
@@ -75,6 +81,7 @@ void define_upkeep(VolumeClass& volume) {
       .def("statfs", on_volume<&Volume::statfs>)
       .def("statistics", on_volume<&Volume::statistics>)
       .def("command_times", &command_times)
+      .def("metrics", &metrics)
       .def("memory", on_volume<&Volume::memory>)
       .def("info", &info)
       .def("warnings", &warnings, nb::sig("def warnings(self) -> list[str]"))

@@ -41,7 +41,7 @@ async def looks(look: Callable[[], Look], seconds: float) -> AsyncIterator[Seen]
         begun = time.monotonic()
         try:
             found = await in_a_thread(look)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # of a closed volume
             yield Seen(None, str(error), time.monotonic())
         else:
             yield Seen(found, "", time.monotonic())

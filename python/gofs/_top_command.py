@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from gofs._looks import Look
+    from gofs._volume import Volume
 
-    Show = Callable[[str, Callable[[], Look], float], int]
+    Show = Callable[[str, Volume, float], int]
 
 WEB_ADDRESS = ":9467"
 
@@ -54,17 +54,17 @@ def top(volume: str, seconds: float, web: str | None = None) -> int:
         print(f"gofs: {error}", file=sys.stderr)
         return 1
     with mounted:
-        return show(volume, functools.partial(look_at, mounted), seconds)
+        return show(volume, mounted, seconds)
 
 
 def _on_terminal() -> Show:
     from gofs.top import VolumeTop
 
-    def show(volume: str, look: Callable[[], Look], seconds: float) -> int:
+    def show(name: str, volume: Volume, seconds: float) -> int:
         if not sys.stdout.isatty():
             print("gofs: top is shown on a terminal, or with --web in browsers", file=sys.stderr)
             return 1
-        VolumeTop(volume, look, seconds).run()
+        VolumeTop(name, functools.partial(look_at, volume), seconds).run()
         return 0
 
     return show
@@ -75,13 +75,15 @@ def _on_page(web: str) -> Show:
 
     host, port = parse_address(web)
 
-    def show(volume: str, look: Callable[[], Look], seconds: float) -> int:
+    def show(name: str, volume: Volume, seconds: float) -> int:
         def tell(port: int) -> None:
-            name = f"[{host}]" if ":" in host else host
-            print(f"http://{name}:{port}/ shows {volume}; Ctrl-C ends it", flush=True)
+            shown = f"[{host}]" if ":" in host else host
+            print(f"http://{shown}:{port}/ shows {name}; Ctrl-C ends it", flush=True)
 
+        look = functools.partial(look_at, volume)
+        page = WebTop(name, look, seconds, metrics=volume.metrics)
         try:
-            asyncio.run(WebTop(volume, look, seconds).serve(host, port, tell))
+            asyncio.run(page.serve(host, port, tell))
         except KeyboardInterrupt:
             return 0
         except OSError as error:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gofs import _core
     from gofs._identity import Identity
     from gofs._packed import PackedFiles
+    from gofs._served_page import ServedPage
     from gofs._transfer import Transfer
     from gofs._typing import AnyPath, Memory, Stream
 
@@ -160,6 +161,22 @@ class Volume(Names, Closing):
         of the commands for all its clients.
         """
         return self._core.command_times()
+
+    def metrics(self) -> str:
+        """statistics() and command_times() for Prometheus, in its text format of version 0.0.4."""
+        return self._core.metrics()
+
+    def serve_page(self, address: str = ":9467") -> ServedPage:
+        """Shows what the volume does to browsers, as `python -m gofs top --web` does of a server's,
+        and tells it to Prometheus at /metrics: until the page is closed, by a thread.
+
+        `address` is ADDRESS:PORT by numbers. Without an address it is of this machine alone; port 0
+        is one that is free. Whoever reaches it may look: there are no passwords. ValueError for what
+        is no address, OSError where it cannot be had.
+        """
+        from gofs._served_page import ServedPage  # which takes time to import
+
+        return ServedPage(self, self._name, address)
 
     def warnings(self) -> list[str]:
         """What one should know although nothing failed, such as damage that was met.

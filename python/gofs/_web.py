@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gofs._delays import delays_between
-from gofs._looks import Look, Seen, looks
+from gofs._looks import Look, Seen, in_a_thread, looks
 from gofs._rates import rates_between
 
 CONNECTIONS_MAX = 32
@@ -85,12 +85,21 @@ def message_of(seen: Seen, before: Seen | None) -> dict[str, Any]:
 
 
 class WebTop:
-    """Serves the page at `/` and its events at `/events`. While nobody listens, nobody looks."""
+    """Serves the page at `/`, its events at `/events`, and at `/metrics` what `metrics` answers.
+    While nobody listens, nobody looks."""
 
-    def __init__(self, name: str, look: Callable[[], Look], seconds: float = 1.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        look: Callable[[], Look],
+        seconds: float = 1.0,
+        *,
+        metrics: Callable[[], str] | None = None,
+    ) -> None:
         page = importlib.resources.files("gofs").joinpath("top.html").read_text("utf-8")
         self._page = page.replace("@NAME@", _escaped(name))
         self._look = look
+        self._metrics = metrics
         self._seconds = seconds
         self.listeners = 0
         self._connections = 0
@@ -147,6 +156,8 @@ class WebTop:
         path = request[2].partition(b"?")[0]
         if path == b"/":
             return await self._tell(reader, writer, "200 OK", "text/html", self._page)
+        if path == b"/metrics" and self._metrics is not None:
+            return await self._tell_metrics(reader, writer, self._metrics)
         if path != b"/events":
             return await self._refuse(reader, writer, "404 Not Found")
         if self.listeners == LISTENERS_MAX:
@@ -156,6 +167,18 @@ class WebTop:
             await self._tell_events(reader, writer)
         finally:
             self.listeners -= 1
+
+    async def _tell_metrics(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        metrics: Callable[[], str],
+    ) -> None:
+        try:
+            text = await in_a_thread(metrics)
+        except (OSError, ValueError):  # it does not answer, or is closed
+            return await self._refuse(reader, writer, "503 Service Unavailable")
+        return await self._tell(reader, writer, "200 OK", "text/plain; version=0.0.4", text)
 
     async def _tell_events(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -327,6 +327,9 @@ def test_info_and_memory_are_of_this_volume(tmp_path: pathlib.Path) -> None:
     with gofs.mount(image, writable=True) as volume:
         info = volume.info
         assert (info.spec, info.backend, info.label) == (str(image), "cpu", "Tür")
+        assert repr(info).startswith(f"VolumeInfo(spec={str(image)!r}, backend='cpu', ")
+        assert f", label='Tür', uuid='{info.uuid}', " in repr(info)
+        assert "MemoryPart(name='page_cache', of_ssd=False, device_bytes=" in repr(volume.memory())
         assert "inode_crtime" in info.features
         assert info.block_count == (256 << 20) // 4096
         assert len(info.uuid) == 36

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import http.client
 import json
 import os
@@ -320,3 +321,30 @@ def test_the_command_names_an_address_that_cannot_be_had(image: pathlib.Path) ->
         _, err = program.communicate(timeout=60)
     assert program.returncode == 1
     assert "ADDRESS:PORT" in err
+
+
+def test_a_program_shows_its_own_volume(image: pathlib.Path) -> None:
+    volume = gofs.mount(image, writable=True)
+    volume.write("/file", bytes(5000))
+    with volume.serve_page(":0") as page:
+        found = re.fullmatch(r"http://127\.0\.0\.1:([0-9]+)/", page.url)
+        assert found is not None
+        port = int(found[1])
+        assert image.name.encode() in ask(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        metrics = ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").decode()
+        assert "\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n" in metrics
+        for line in ("gofs_written_bytes_total 5000", "# TYPE gofs_segments gauge"):
+            assert f"\n{line}\n" in metrics
+            assert line in volume.metrics().splitlines()
+        with pytest.raises(OSError) as taken:
+            volume.serve_page(f":{port}")
+        assert taken.value.errno == errno.EADDRINUSE
+        volume.close()
+        assert status_of(port, "/metrics") == 503
+        with Listener(port) as listener:
+            assert "the volume is closed" in listener.event()["problem"]
+    page.close()
+    with pytest.raises(ConnectionRefusedError):
+        connected(port)
+    with pytest.raises(ValueError, match="the address is ADDRESS:PORT by numbers"):
+        volume.serve_page("localhost:80")

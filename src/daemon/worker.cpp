@@ -18,10 +18,10 @@
 #include "daemon/keeper_line.h"
 #include "daemon/signals.h"
 #include "daemon/speech.h"
+#include "host/metrics_text.h"
 #include "host/serve/control_desk.h"
 #include "host/serve/metrics_address.h"
 #include "host/serve/metrics_server.h"
-#include "host/serve/metrics_text.h"
 #include "host/serve/served_volume.h"
 #include "host/serve/socket_server.h"
 #include "ssd/claimed_image.h"
@@ -45,7 +45,8 @@ std::string metrics_of(host::VolumeState& volume, host::ChannelServer& channels)
   Statistics statistics{};
   if (volume.call({.verb = request::Verb::kStatistics}, statistics).result < 0) return {};
   const auto times = volume.command_times();
-  return times ? host::metrics_text(statistics, *times, channels.status()) : std::string();
+  return times ? host::metrics_text(statistics, *times, channels.status().clients.size())
+               : std::string();
 }
 
 /// Until a signal, the keeper's end or `stop`.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Volume::read_ranges() and write_ranges().
-#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <optional>
@@ -75,9 +74,11 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
     return make_error(EOPNOTSUPP, subject, "the stream is captured for a graph");
   }
   std::vector<std::optional<int64_t>> already;  // results that need no launch
+  size_t already_count = 0;
   const auto answer_already = [&](size_t i, int64_t result) {
     already.resize(ranges.size());
     already[i] = result;
+    ++already_count;
   };
   // Memory that only threads of the host reach is none of the stream's.
   std::vector<size_t> elsewhere;
@@ -100,9 +101,7 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
     const std::vector<int64_t> results = move_ranges(writes, others, stream);
     for (size_t i = 0; i < others.size(); ++i) answer_already(elsewhere[i], results[i]);
   }
-  if (std::all_of(already.begin(), already.end(),
-                  [](const auto& one) { return one.has_value(); }) &&
-      already.size() == ranges.size()) {
+  if (already_count == ranges.size()) {
     std::vector<int64_t> results;
     for (const auto& one : already) results.push_back(*one);
     return done(std::move(results));

@@ -13,9 +13,9 @@
 #include <system_error>
 #include <vector>
 
+#include "host/metrics_text.h"
 #include "host/serve/metrics_address.h"
 #include "host/serve/metrics_server.h"
-#include "host/serve/metrics_text.h"
 
 namespace gofs::host {
 namespace {
@@ -180,10 +180,8 @@ TEST(MetricsText, has_each_kind_with_its_labels) {
   seen.lookups[static_cast<uint32_t>(CacheKind::kNodes)] = {15, 16};
   seen.segments[static_cast<uint32_t>(SegmentState::kDirty)] = 17;
   seen.bytes_read = ~uint64_t{0};
-  ServerStatus server{};
-  server.clients.resize(3);
   CommandTimes times{};
-  const std::string text = metrics_text(seen, times, server);
+  const std::string text = metrics_text(seen, times, 3);
   for (const char* line :
        {"gofs_operations_total{op=\"read\",result=\"success\"} 11\n",
         "gofs_operations_total{op=\"read\",result=\"error\"} 12\n",
@@ -205,7 +203,7 @@ TEST(MetricsText, has_each_kind_with_its_labels) {
   reads.counts[7] = 4;
   reads.counts[kTimeBuckets - 1] = 5;
   reads.total_ns = 90'000'000'000;
-  const std::string timed = metrics_text(seen, times, server);
+  const std::string timed = metrics_text(seen, times);
   for (const char* line : {"# TYPE gofs_nvme_command_seconds histogram\n",
                            "gofs_nvme_command_seconds_bucket{op=\"read\",le=\"1e-06\"} 3\n",
                            "gofs_nvme_command_seconds_bucket{op=\"read\",le=\"6.4e-05\"} 3\n",
@@ -218,6 +216,7 @@ TEST(MetricsText, has_each_kind_with_its_labels) {
                            "gofs_nvme_busy_seconds_total 2.5\n", "gofs_nvme_timed_ssds 2\n"}) {
     EXPECT_NE(timed.find(line), std::string::npos) << line << timed;
   }
+  EXPECT_EQ(timed.find("gofs_clients"), std::string::npos) << "of a volume that is not served";
 }
 
 }  // namespace

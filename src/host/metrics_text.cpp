@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/serve/metrics_text.h"
+#include "host/metrics_text.h"
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "gofs/metrics.hpp"
 #include "gofs/version.h"
 
-namespace gofs::host {
+namespace gofs {
+namespace host {
 
 namespace {
 
@@ -121,11 +125,11 @@ void tell_segments(Exposition& out, const Statistics& seen) {
 }  // namespace
 
 std::string metrics_text(const Statistics& statistics, const CommandTimes& times,
-                         const ServerStatus& server) {
+                         std::optional<uint64_t> clients) {
   Exposition out;
   out.begin("gofs_build_info", "gauge", "The version of GoFS.");
   out.sample("version=\"" GOFS_VERSION "\"", 1);
-  out.gauge("gofs_clients", "Processes that are attached.", server.clients.size());
+  if (clients) out.gauge("gofs_clients", "Processes that are attached.", *clients);
   tell_calls(out, statistics);
   tell_commands(out, statistics);
   tell_times(out, times);
@@ -134,4 +138,14 @@ std::string metrics_text(const Statistics& statistics, const CommandTimes& times
   return out.take();
 }
 
-}  // namespace gofs::host
+}  // namespace host
+
+Expected<std::string> metrics(Volume& volume) {
+  const auto statistics = volume.statistics();
+  if (!statistics) return statistics.error();
+  const auto times = command_times(volume);
+  if (!times) return times.error();
+  return host::metrics_text(*statistics, *times);
+}
+
+}  // namespace gofs

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page about a volume, for as long as the program wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import threading
+from typing import TYPE_CHECKING
+
+from gofs._closing import Closing
+from gofs._looks import look_at
+from gofs._web import WebTop, parse_address
+
+if TYPE_CHECKING:
+    from gofs._volume import Volume
+
+
+class ServedPage(Closing):
+    """What Volume.serve_page() returns. A thread answers until close(), or the end of the `with`
+    block; then the port is free."""
+
+    def __init__(self, volume: Volume, name: str, address: str) -> None:
+        host, port = parse_address(address)
+        page = WebTop(name, functools.partial(look_at, volume), metrics=volume.metrics)
+        self._loop = asyncio.new_event_loop()
+        self._serving: asyncio.Task[None] | None = None
+        bound: concurrent.futures.Future[int] = concurrent.futures.Future()
+        self._thread = threading.Thread(
+            target=self._run, args=(page, host, port, bound), name="gofs-page", daemon=True
+        )
+        self._thread.start()
+        try:
+            found = bound.result()
+        except BaseException:
+            self._thread.join()
+            raise
+        self.url = f"http://[{host}]:{found}/" if ":" in host else f"http://{host}:{found}/"
+        """Where the page is; `metrics` behind it is for Prometheus."""
+
+    def close(self) -> None:
+        """Hangs up, and waits until that is done. Nothing where it was closed before."""
+        serving = self._serving
+        if serving is None or self._loop.is_closed():
+            return
+        self._loop.call_soon_threadsafe(serving.cancel)
+        self._thread.join()
+
+    def _run(
+        self, page: WebTop, host: str, port: int, bound: concurrent.futures.Future[int]
+    ) -> None:
+        async def serve() -> None:
+            self._serving = asyncio.current_task()
+            try:
+                await page.serve(host, port, bound.set_result)
+            except asyncio.CancelledError:
+                pass
+            except OSError as error:  # the port is not to be had
+                bound.set_exception(error)
+
+        try:
+            self._loop.run_until_complete(serve())
+        finally:
+            self._loop.close()
