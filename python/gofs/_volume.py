@@ -171,8 +171,8 @@ class Volume(Names, Closing):
         and tells it to Prometheus at /metrics: until the page is closed, by a thread.
 
         `address` is ADDRESS:PORT by numbers. Without an address it is of this machine alone; port 0
-        is one that is free. Whoever reaches it may look: there are no passwords. ValueError for what
-        is no address, OSError where it cannot be had.
+        is one that is free. Whoever reaches it may look: there are no passwords. ValueError for
+        what is no address, OSError where it cannot be had.
         """
         from gofs._served_page import ServedPage  # which takes time to import
 
