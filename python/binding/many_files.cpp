@@ -61,15 +61,16 @@ std::vector<uint64_t> sizes(MountedVolume& self, const nb::sequence& given, uint
   return sizes;
 }
 
-/// `flags`: of open(2), without O_CREAT. Of each the open file, or the error as an exception, which
-/// is not raised.
+/// `flags` and `permissions`: of open(2). Of each the open file, or the error as an exception,
+/// which is not raised.
 nb::list open_many(const std::shared_ptr<MountedVolume>& self, const nb::sequence& given,
-                   uint32_t flags) {
+                   uint32_t flags, uint32_t permissions) {
   std::deque<Path> paths;
   for (const nb::handle each : given) paths.emplace_back(each);
   std::vector<std::string> bytes;
   for (const Path& path : paths) bytes.push_back(path.bytes());
-  const auto opened = self->call([&](Volume& volume) { return volume.open_many(bytes, flags); });
+  const auto opened =
+      self->call([&](Volume& volume) { return volume.open_many(bytes, flags, permissions); });
   std::vector<std::unique_ptr<OpenFile>> files(opened.size());  // whatever comes, each is closed
   for (size_t i = 0; i < opened.size(); ++i) {
     if (opened[i]) files[i] = std::make_unique<OpenFile>(self, *opened[i], paths[i]);
@@ -115,8 +116,9 @@ void define_many_files(VolumeClass& volume) {
            nb::sig("def stat_many(self, paths: object) -> list[Stat | OSError]"))
       .def("sizes", &sizes, "paths"_a, "multiple"_a = 1,
            nb::sig("def sizes(self, paths: object, multiple: int = 1) -> list[int]"))
-      .def("open_many", &open_many, "paths"_a, "flags"_a,
-           nb::sig("def open_many(self, paths: object, flags: int) -> list[OpenFile | OSError]"))
+      .def("open_many", &open_many, "paths"_a, "flags"_a, "permissions"_a = 0,
+           nb::sig("def open_many(self, paths: object, flags: int, permissions: int = 0) -> "
+                   "list[OpenFile | OSError]"))
       .def("close_many", &close_many, "files"_a,
            nb::sig("def close_many(self, files: collections.abc.Sequence[OpenFile]) -> None"))
       .def("error_of", &error_of, "code"_a, "path"_a,

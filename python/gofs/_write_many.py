@@ -94,20 +94,24 @@ def _from_gpu(
     permissions: int,
     order: int,
 ) -> dict[str, OSError | int]:
-    """By one launch, into files that are opened one by one. Of those that have an error, that or
+    """By one launch, into files that are opened by another. Of those that have an error, that or
     its errno."""
     failures: dict[str, OSError | int] = {}
     opened: dict[str, _core.OpenFile] = {}
+    wanted = []
+    for name in files:
+        if name in ("", ".", "..") or "/" in name:
+            failures[name] = errno.EINVAL
+        else:
+            wanted.append(name)
+    paths = [posixpath.join(directory, name) for name in wanted]
     try:
-        for name in files:
-            if name in ("", ".", "..") or "/" in name:
-                failures[name] = errno.EINVAL
-                continue
-            try:
-                path = posixpath.join(directory, name)
-                opened[name] = volume._core.open(path, REPLACES, permissions)
-            except OSError as error:
-                failures[name] = error
+        answers = volume._core.open_many(paths, REPLACES, permissions)
+        for name, answer in zip(wanted, answers):
+            if isinstance(answer, OSError):
+                failures[name] = answer
+            else:
+                opened[name] = answer
         names = list(opened)
         parts = [(opened[name], 0, files[name]) for name in names]
         errors = _moving.write_each(volume._core, parts, order)
