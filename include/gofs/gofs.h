@@ -118,9 +118,9 @@ GOFS_API int gofs_attach(const char* path, gofs_volume** volume);
 
 /// Makes all changes durable and releases the image, after the calls under way: those of other
 /// threads that begin later return -ENODEV. Kernels that use the volume must have ended. Where the
-/// GPU has no room to try it, the volume stays mounted, and the error says so. Where the image lacks
-/// what is in a GPU's memory, since the host's disk is full, the image is not released yet, and
-/// another gofs_unmount() writes it.
+/// GPU has no room to try it, the volume stays mounted, and the error says so. Where the image
+/// lacks what is in a GPU's memory, since the host's disk is full, the image is not released yet,
+/// and another gofs_unmount() writes it.
 GOFS_API int gofs_unmount(gofs_volume* volume);
 
 /// Unmounts the volume if it is still mounted, ignoring errors, and frees it. No other call may use
