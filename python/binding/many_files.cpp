@@ -104,8 +104,7 @@ nb::object error_of(MountedVolume& self, int code, nb::handle given) {
   if (self.is_closed() || !self.is_ours()) {
     return exception_of({code, error_text(-int64_t{code})}, &path);
   }
-  const Error error = self.call([&](Volume& volume) { return volume.explain(code, path.bytes()); });
-  return exception_of(error, &path);
+  return exception_of(self.explain(code, path), &path);
 }
 
 }  // namespace

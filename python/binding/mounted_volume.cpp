@@ -46,6 +46,10 @@ void MountedVolume::leave() {
   if (--calls_ == 0) calls_.notify_all();
 }
 
+Error MountedVolume::explain(int code, const Path& path) {
+  return call([&](Volume& volume) { return volume.explain(code, path.bytes()); });
+}
+
 void MountedVolume::close() {
   if (!is_ours()) return;
   // Another thread that closes it may fail.

@@ -47,6 +47,10 @@ class MountedVolume {
     });
   }
 
+  /// The error of a call that has answered with `code` alone, in the volume's words. Raises what
+  /// call() does.
+  Error explain(int code, const Path& path);
+
   /// Unmounts after the calls under way; nothing where that was done before, or in a child of
   /// fork(). After an error that leaves the volume mounted, or its image held, it may be called
   /// again.

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <shared_mutex>
 #include <string>
 #include <tuple>
@@ -65,15 +65,15 @@ struct Portion {
 Expected<void> read_open(Volume& volume, const std::vector<Portion*>& portions) {
   std::map<OpenFile*, std::shared_lock<std::shared_mutex>> locks;
   for (const Portion* const portion : portions) locks[portion->source->file()];
-  std::set<OpenFile*> closed;
-  for (auto& [file, lock] : locks) {
-    if (!file->keep_open(lock)) closed.insert(file);
+  for (auto each = locks.begin(); each != locks.end();) {
+    auto& [file, lock] = *each;
+    each = file->keep_open(lock) ? std::next(each) : locks.erase(each);  // it is closed
   }
   std::vector<IoRange> ranges;
   std::vector<Portion*> whose;
   for (Portion* const portion : portions) {
     OpenFile* const file = portion->source->file();
-    portion->is_closed = closed.contains(file);
+    portion->is_closed = !locks.contains(file);
     if (portion->is_closed) continue;
     ranges.push_back({file->descriptor(), portion->memory, portion->bytes, portion->offset});
     whose.push_back(portion);
@@ -126,8 +126,7 @@ uint64_t bytes_of(MountedVolume& self, const Portion& portion) {
   if (portion.is_closed) OpenFile::raise_closed();
   if (portion.result >= 0) return static_cast<uint64_t>(portion.result);
   const Path& path = portion.source->path();
-  const int code = static_cast<int>(-portion.result);
-  raise(self.call([&](Volume& volume) { return volume.explain(code, path.bytes()); }), &path);
+  raise(self.explain(static_cast<int>(-portion.result), path), &path);
 }
 
 /// A part of a file, and the memory that it goes to.

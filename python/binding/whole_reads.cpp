@@ -65,8 +65,7 @@ std::vector<uint64_t> read_to_host(MountedVolume& self, const nb::sequence& give
   for (size_t i = 0; i < reads.size(); ++i) {
     if (reads[i].result < 0) {
       const Path path = path_at(given, i);
-      const int code = static_cast<int>(-reads[i].result);
-      raise(self.call([&](Volume& volume) { return volume.explain(code, path.bytes()); }), &path);
+      raise(self.explain(static_cast<int>(-reads[i].result), path), &path);
     }
     counts.push_back(static_cast<uint64_t>(reads[i].result));
   }

@@ -5,25 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import functools
 import threading
-from typing import TYPE_CHECKING
 
 from gofs._closing import Closing
-from gofs._looks import look_at
-from gofs._web import WebTop, parse_address
-
-if TYPE_CHECKING:
-    from gofs._volume import Volume
+from gofs._web import WebTop, parse_address, url_of
 
 
 class ServedPage(Closing):
     """What Volume.serve_page() returns. A thread answers until close(), or the end of the `with`
     block; then the port is free."""
 
-    def __init__(self, volume: Volume, name: str, address: str) -> None:
+    def __init__(self, page: WebTop, address: str) -> None:
         host, port = parse_address(address)
-        page = WebTop(name, functools.partial(look_at, volume), metrics=volume.metrics)
         self._loop = asyncio.new_event_loop()
         self._serving: asyncio.Task[None] | None = None
         bound: concurrent.futures.Future[int] = concurrent.futures.Future()
@@ -32,11 +25,11 @@ class ServedPage(Closing):
         )
         self._thread.start()
         try:
-            found = bound.result()
+            self.port = bound.result()
         except BaseException:
             self._thread.join()
             raise
-        self.url = f"http://[{host}]:{found}/" if ":" in host else f"http://{host}:{found}/"
+        self.url = url_of(host, self.port)
         """Where the page is; `metrics` behind it is for Prometheus."""
 
     def close(self) -> None:

@@ -71,14 +71,13 @@ def _on_terminal() -> Show:
 
 
 def _on_page(web: str) -> Show:
-    from gofs._web import WebTop, parse_address
+    from gofs._web import WebTop, parse_address, url_of
 
     host, port = parse_address(web)
 
     def show(name: str, volume: Volume, seconds: float) -> int:
         def tell(port: int) -> None:
-            shown = f"[{host}]" if ":" in host else host
-            print(f"http://{shown}:{port}/ shows {name}; Ctrl-C ends it", flush=True)
+            print(f"{url_of(host, port)} shows {name}; Ctrl-C ends it", flush=True)
 
         look = functools.partial(look_at, volume)
         page = WebTop(name, look, seconds, metrics=volume.metrics)

@@ -8,6 +8,7 @@ import warnings
 import weakref
 import zlib
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 from gofs._closing import Closing
@@ -174,9 +175,13 @@ class Volume(Names, Closing):
         is one that is free. Whoever reaches it may look: there are no passwords. ValueError for
         what is no address, OSError where it cannot be had.
         """
-        from gofs._served_page import ServedPage  # which takes time to import
+        # Which take time to import.
+        from gofs._looks import look_at
+        from gofs._served_page import ServedPage
+        from gofs._web import WebTop
 
-        return ServedPage(self, self._name, address)
+        page = WebTop(self._name, partial(look_at, self), metrics=self.metrics)
+        return ServedPage(page, address)
 
     def warnings(self) -> list[str]:
         """What one should know although nothing failed, such as damage that was met.
@@ -447,11 +452,10 @@ class Volume(Names, Closing):
     ) -> list[int]:
         """Fills many buffers, each from a file's byte `offset` on: (file or path, offset, buffer).
 
-        In one call, and by several threads where there is enough to read; those in the memory of
-        the GPU by one launch, in the order of `stream` as by read_into(). How many bytes of each:
-        fewer than its buffer has only where the file ends. Raises the error of the first one that
-        cannot be read, after all others have been; buffers are refused as by read_into(). A path is
-        opened for each of its ranges.
+        In one call; those in the memory of the GPU by one launch, in the order of `stream` as by
+        read_into(). How many bytes of each: fewer than its buffer has only where the file ends.
+        Raises the error of the first one that cannot be read, after all others have been; buffers
+        are refused as by read_into(). A path is opened once for all of its ranges.
         """
         return read_ranges(self, several("ranges", ranges), stream)
 

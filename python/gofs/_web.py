@@ -53,6 +53,11 @@ def parse_address(text: str) -> tuple[str, int]:
         ) from None
 
 
+def url_of(host: str, port: int) -> str:
+    """Of the page."""
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
 def message_of(seen: Seen, before: Seen | None) -> dict[str, Any]:
     """What the page gets of a look, beside what was seen before it."""
     if seen.look is None:

@@ -20,12 +20,18 @@ from typing import Any
 
 import pytest
 
-from web_server import served_page
-
 import gofs
 from gofs import _web
 from gofs._looks import Look, look_at
+from gofs._served_page import ServedPage
 from gofs._web import WebTop, parse_address
+
+
+@contextlib.contextmanager
+def served_page(web: WebTop) -> Iterator[int]:
+    """The port on this machine."""
+    with ServedPage(web, ":0") as page:
+        yield page.port
 
 
 @pytest.fixture

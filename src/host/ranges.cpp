@@ -87,8 +87,11 @@ Expected<std::shared_ptr<RangeWork>> VolumeState::begin_ranges(bool writes,
     const IoRange& range = ranges[i];
     const char* const wrong = wrong_with(range);
     if (wrong != nullptr) return make_error(EFAULT, subject, wrong);
-    if (!can_be_in_file(range)) answer_already(i, -EINVAL);
-    if (range.bytes == 0 || !can_be_in_file(range)) continue;
+    if (!can_be_in_file(range)) {
+      answer_already(i, -EINVAL);
+      continue;
+    }
+    if (range.bytes == 0) continue;
     if (!reach.holds(range.memory, range.bytes)) {
       reach = backend_->reach_of(range.memory, range.bytes);
       if (!reach.problem.empty()) return make_error(EFAULT, subject, reach.problem);

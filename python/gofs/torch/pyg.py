@@ -214,10 +214,10 @@ class GofsFeatureStore(_Stored, FeatureStore):
         """A tensor of which nothing is there, its rows as the index numbers them."""
         shape = described(_VALUES, tensor).shape
         with contextlib.suppress(IndexError):
-            rows = list(_rows(index, shape[0]))
-            order = sorted(range(len(rows)), key=rows.__getitem__)
-            if [rows[at] for at in order] == list(range(shape[0])):
-                return tensor if rows == sorted(rows) else tensor[order]
+            rows, all_rows = list(_rows(index, shape[0])), list(range(shape[0]))
+            if sorted(rows) == all_rows:
+                order = sorted(all_rows, key=rows.__getitem__)
+                return tensor if order == all_rows else tensor[order]
         raise FileNotFoundError(
             errno.ENOENT, "no tensor has these rows yet: put all of it first, with index=None", path
         )
