@@ -17,6 +17,11 @@ import xml.etree.ElementTree as ElementTree
 MESSAGE_LINES = 6
 # What a sanitizer or a crash says first.
 FINDING = re.compile(r"ERROR: |WARNING: ThreadSanitizer|runtime error:|SUMMARY: |Fatal|Exception")
+CASE = re.compile(r"\[ RUN +\] (\S+)")
+# A call in a sanitizer's stack, of which only those in the project's own files tell something.
+FRAME = re.compile(r"^\s+#\d+ (?:0x[0-9a-f]+ in )?(.*)$")
+OWN_FRAME = re.compile(r"(.*) (?:\S*/)?((?:src|include/gofs|python|tests)/\S+?:\d+)")
+FRAMES = 8
 
 
 def gtest_counts(path):
@@ -65,10 +70,42 @@ def is_skip(program):
     return skip is not None and skip.get("message", "").startswith("SKIP_")
 
 
-def findings(program):
-    """The lines of a program's output that say why it ended, where no case did."""
-    output = program.findtext("system-out", "").splitlines()
-    return [line.strip() for line in output if FINDING.search(line)][:MESSAGE_LINES]
+def function_name(signature):
+    """`void gofs::f<T>(int)` as `gofs::f`."""
+    while "<" in signature:
+        shorter = re.sub(r"<[^<>]*>", "", signature)
+        if shorter == signature:
+            break
+        signature = shorter
+    return signature.split("(")[0].split(" ")[-1]
+
+
+def findings(output):
+    """What a program's output says of why it ended, where no case did: the case that ran then, what
+    a sanitizer found, and who called whom in each stack that it shows."""
+    found = []
+    case = heading = ""
+    calls = []
+
+    def end_stack():
+        if found and calls:
+            found.append(f"{heading} {' < '.join(calls[:FRAMES])}")
+        calls.clear()
+
+    for line in output.splitlines():
+        frame = FRAME.match(line)
+        if frame:
+            own = OWN_FRAME.match(frame[1])
+            if own:
+                calls.append(f"{function_name(own[1])} ({own[2]})")
+            continue
+        end_stack()
+        heading = line.strip()
+        case = CASE.match(line)[1] if CASE.match(line) else case
+        if FINDING.search(line):
+            found.append(" ".join(filter(None, [case and f"{case}:", heading])))
+    end_stack()
+    return found[:2 * MESSAGE_LINES]
 
 
 def sum_results(junit, results_folder):
@@ -82,11 +119,12 @@ def sum_results(junit, results_folder):
         if status == "disabled" or (status == "notrun" and is_skip(program)):
             skipped += 1
             continue
+        output = program.findtext("system-out", "")
         cases = gtest_counts(pathlib.Path(results_folder) / (name + ".xml"))
         if cases is None:
-            cases = (1, 0, 0, []) if ok else (0, 1, 0, findings(program))
+            cases = (1, 0, 0, []) if ok else (0, 1, 0, findings(output))
         elif not ok and cases[1] == 0:
-            cases = (cases[0], 1, cases[2], findings(program))
+            cases = (cases[0], 1, cases[2], findings(output))
         passed += cases[0]
         failed += cases[1]
         skipped += cases[2]
