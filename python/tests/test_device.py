@@ -10,6 +10,7 @@ import errno
 import gc
 import io
 import itertools
+import threading
 import time
 import types
 import weakref
@@ -565,6 +566,21 @@ def begun_with(
     calls = {"begin_ranges": lambda *_: begun}
     monkeypatch.setattr(on_gpu, "_core", Watched(on_gpu, **calls))
     return begun
+
+
+def test_an_event_loop_goes_on_while_what_is_awaited_is_ended(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    begun = begun_with(on_gpu, monkeypatch, [10])
+    monkeypatch.setattr(begun, "done", lambda: True)
+    monkeypatch.setattr(begun, "wait", lambda: [10] if goes_on.wait(60) else [0])
+
+    async def both() -> int:
+        asyncio.get_running_loop().call_later(0.02, goes_on.set)
+        return await on_gpu.read_into_async("/file", GpuTensor(zeros(10)))
+
+    assert asyncio.run(both()) == 10
 
 
 def test_threads_wait_for_one_transfer(
