@@ -108,12 +108,15 @@ GOFS_HD inline void release_place(RangeLock& lock, const RangeHold& hold) {
 }
 
 /// Whether none queues before the one that is in the ring at `hold`, as far as two words tell: not
-/// where another one has come since, which may have been released as well. What those before have
-/// done is seen then; `turns` are what the lock says. One lane.
+/// where another one has come since. What those before have done is seen then; `turns` are what the
+/// lock says. One lane.
 GOFS_HD inline bool has_line_alone(const RangeLock& lock, const RangeHold& hold, uint64_t& turns) {
-  turns = simt::load_acquire(lock.turns);     // [V19]
-  return turns == hold.place + kOneTicket &&  // and none is the first
-         (simt::load_acquire(hold.ring->left) & kTicketMask) == ticket_of(hold.place);  // [V2]
+  // First the number of those that have left: who comes later may have left too, while one before
+  // us has not. None was among them if none has come until we look for that.
+  const uint64_t left = simt::load_acquire(hold.ring->left) & kTicketMask;  // [V2]
+  turns = simt::load_acquire(lock.turns);                                   // [V19]
+  const bool is_last = turns == hold.place + kOneTicket;                    // and none is the first
+  return is_last && left == ticket_of(hold.place);
 }
 
 /// Whether a part of `range` is detached there. What the write has done is seen where it is not so.

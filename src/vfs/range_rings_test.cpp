@@ -179,6 +179,40 @@ TEST_P(RangeRingsTest, a_ring_that_is_idle_goes_to_who_needs_one) {
   for (uint32_t i = 0; i < 3; ++i) expect_free(locks[i]);
 }
 
+// The third one comes and goes while the second one looks whether it is alone with the first gone:
+// as many have left as stood before the second then, though the first has not.
+TEST_P(RangeRingsTest, who_comes_and_goes_does_not_stand_for_who_stays) {
+  const uint32_t turns = narrow() ? 5'000 : 100;
+  const auto lock = make_fresh_lock();
+  contend(*lock);
+  std::atomic<uint32_t> turn{0};
+  std::thread third([&] {
+    RangeHold hold{};
+    for (uint32_t i = 1; i <= turns; ++i) {
+      while (turn != i) std::this_thread::yield();
+      EXPECT_EQ(this->lock(*lock, {20, 1}, true, kLongNs, hold), 0);
+      release(*lock, hold);
+      turn = 0;
+    }
+  });
+  for (uint32_t i = 1; i <= turns; ++i) {
+    RangeHold first{};
+    RangeHold second{};
+    ASSERT_EQ(exclusive(*lock, {0, 10}, first), 0);
+    ASSERT_EQ(exclusive(*lock, {10, 10}, second), 0);
+    turn = i;
+    uint32_t alone = 0;
+    for (uint64_t seen = 0; turn != 0;) {
+      alone += detail::has_line_alone(*lock, second, seen) ? 1 : 0;
+    }
+    EXPECT_EQ(alone, 0u) << i;
+    release(*lock, first);
+    release(*lock, second);
+  }
+  third.join();
+  expect_free(*lock);
+}
+
 // A ring is busy while a request holds or waits in it, a range is detached there, or one is the
 // first of its lock.
 TEST_P(RangeRingsTest, a_ring_that_is_in_use_stays_where_it_is) {
