@@ -262,10 +262,10 @@ GOFS_HD inline bool enter_appended(simt::AnyWarp auto warp, Volume& volume, uint
                       (keeps_setid || !has_setid(node.inode));
   if (!warp.all(enters)) return false;
   const uint32_t holes = simt::popcount(warp.ballot(mine && former == format::kNullAddr));
-  if (mine) simt::store_relaxed(word, block);
+  if (mine) simt::store_after_command(word, block);  // [C5]
   uint32_t* const map =
       settled_block_word(warp, volume, lanes, inode, probe.first_block() + number);
-  if (map != nullptr) simt::store_relaxed(*map, block);
+  if (map != nullptr) simt::store_after_command(*map, block);        // [C5]
   if (!are_newer(seen.state)) mark_nodes_dirty(warp, cache, probe);  // fsync has written one
   if (leader) {
     simt::store_relaxed(size_word(node.inode), end.size_bytes);

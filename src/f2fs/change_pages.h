@@ -262,7 +262,7 @@ GOFS_NOINLINE GOFS_HD inline int store_addresses(simt::AnyWarp auto warp, Operat
                                                  const uint32_t* addresses) {
   return change_words(warp, op, lanes, nid, ino, [&](format::NodeBlock& node) {
     uint32_t* const words = reinterpret_cast<uint32_t*>(&node) + word;
-    for (uint32_t i = 0; i < count; ++i) simt::store_relaxed(words[i], addresses[i]);
+    for (uint32_t i = 0; i < count; ++i) simt::store_after_command(words[i], addresses[i]);  // [C5]
   });
 }
 

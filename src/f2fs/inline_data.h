@@ -80,7 +80,8 @@ GOFS_HD inline int move_out_to(simt::AnyWarp auto warp, Operation& op, Inode& in
         node.inode.i_blocks = node.inode.i_blocks + (used != 0 ? 1 : 0);
         node.inode.i_ext.len = 0;
         refresh_inode(node.inode, inode);
-        if (word != nullptr) simt::store_relaxed(*word, used != 0 ? block : kMappedHole);
+        const uint32_t known = used != 0 ? block : kMappedHole;
+        if (word != nullptr) simt::store_after_command(*word, known);  // [C5]
       });
   warp.sync();
   return simt::first_error(warp, leader ? changed : 0);

@@ -186,8 +186,9 @@ GOFS_HD inline void fill_map_row(simt::AnyWarp auto warp, const Volume& volume, 
     const bool hole = word == format::kNullAddr || word == format::kNewAddr;
     if (!hole && !volume.is_main_block(word)) continue;
     uint32_t unknown = 0;
-    simt::AtomicRef<uint32_t>(map[i]).compare_exchange_strong(
-        unknown, hole ? kMappedHole : word, simt::memory_order_relaxed, simt::memory_order_relaxed);
+    simt::AtomicRef<uint32_t>(map[i]).compare_exchange_strong(unknown, hole ? kMappedHole : word,
+                                                              simt::kAfterCommand,
+                                                              simt::memory_order_relaxed);  // [C5]
   }
 }
 
@@ -237,7 +238,7 @@ GOFS_HD inline int map_blocks(simt::AnyWarp auto warp, Volume& volume, uint32_t 
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   const uint32_t* const word = mine ? detail::find_block_word(volume, inode, index) : nullptr;
   const bool kept = word != nullptr;
-  const uint32_t known = kept ? simt::load_relaxed(*word) : 0;
+  const uint32_t known = kept ? simt::load_before_command(*word) : 0;  // [C5]
   place = BlockPlace{known == detail::kMappedHole ? format::kNullAddr : known, 1};
   const uint32_t unknown = warp.ballot(mine && known == 0);
   if (unknown == 0) return 0;

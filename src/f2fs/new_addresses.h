@@ -65,7 +65,7 @@ GOFS_NOINLINE GOFS_HD inline int put_addresses(simt::AnyWarp auto warp, Operatio
     for (uint32_t i = 0; i < here; ++i) {
       const uint32_t address = addresses[done + i];
       const bool hole = address == format::kNullAddr || address == format::kNewAddr;
-      simt::store_relaxed(map.words[i], hole ? kMappedHole : address);
+      simt::store_after_command(map.words[i], hole ? kMappedHole : address);  // [C5]
     }
   }
 }

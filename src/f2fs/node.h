@@ -80,9 +80,9 @@ GOFS_NOINLINE GOFS_HD inline uint32_t block_of_node(simt::AnyWarp auto warp, Vol
 }
 
 /// An address in a node, at a multiple of 4 bytes. Those who write other blocks of the file may be
-/// entering theirs (store_addresses() of change_pages.h): each is a whole answer in itself.
+/// entering theirs (store_addresses() of change_pages.h): each is a whole answer in itself. [C5]
 GOFS_HD inline uint32_t load_address(const void* word) {
-  return simt::load_relaxed(*static_cast<const uint32_t*>(word));
+  return simt::load_before_command(*static_cast<const uint32_t*>(word));
 }
 
 namespace detail {

@@ -92,6 +92,7 @@ GOFS_NOINLINE GOFS_HD inline int read_stored(simt::AnyWarp auto warp, Volume& vo
       mine && detail::is_directly_addressable(piece.target, piece.offset, piece.bytes, lba_mask));
   const uint32_t bounced = lanes & ~in_place;
   int result = 0;
+  warp.sync();  // what a lane has acquired with an address, any may have read [C5]
   if (in_place != 0) {
     const int read = read_data(warp, nvme::pick_route(volume.array), in_place,
                                {ino, piece.offset, block, piece.bytes, piece.target},

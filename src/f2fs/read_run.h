@@ -19,7 +19,7 @@ GOFS_HD inline uint32_t words_in_a_row(const uint32_t* words, uint32_t block, ui
   for (uint32_t first = 0; first < count; first += kAtOnce) {
     uint32_t found[kAtOnce];
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      found[i] = simt::load_relaxed(words[simt::min(first + i, count - 1)]);
+      found[i] = simt::load_before_command(words[simt::min(first + i, count - 1)]);  // [C5]
     }
     for (uint32_t i = 0; i < kAtOnce && first + i < count; ++i) {
       const uint32_t next = block + 1 + first + i;
@@ -65,7 +65,7 @@ GOFS_HD inline Run find_run(const Volume& volume, const Inode& inode, uint64_t o
   }
   const MapRow row = find_map_row(volume, inode, index);
   if (row.words == nullptr) return {0, 0};
-  const uint32_t block = simt::load_relaxed(*row.words);
+  const uint32_t block = simt::load_before_command(*row.words);  // [C5]
   if (block == 0 || block == kMappedHole) return {0, 0};
   const auto in_block = static_cast<uint32_t>(offset & (kBlockBytes - 1));
   const uint64_t span = simt::min<uint64_t>(in_block + bytes, volume.array.run_bytes_max);
@@ -97,6 +97,7 @@ GOFS_NOINLINE GOFS_HD inline int read_runs(simt::AnyWarp auto warp, Volume& volu
   const uint32_t others = lanes & ~running;
   int result = 0;
   if (running != 0) {
+    warp.sync();  // what a lane has acquired with an address, any may have read [C5]
     const int read =
         read_data(warp, route, running,
                   {inode.ino, piece.offset, run.block, run.bytes, piece.target}, Merge::kNothing);

@@ -17,7 +17,7 @@ namespace gofs::f2fs {
 /// its SSDs do not leave a block half written, and there are no address readers. For sure by a
 /// block writer (vfs/range_lock.h). One lane.
 GOFS_HD inline bool may_write_over(const Writer& writer) {
-  const uint32_t held = simt::load_relaxed(writer.cleaning.address_readers);
+  const uint32_t held = simt::load_before_command(writer.cleaning.address_readers);  // [C4]
   return writer.writes_over != 0 && held == 0;
 }
 

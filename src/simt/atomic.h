@@ -190,6 +190,26 @@ GOFS_HD T look_after_add(const T& other) {
 #endif
 }
 
+/// The orders of a word that a thread stores after commands that it has seen done, for one that
+/// loads it before it starts others: what the device did for the first comes before what it does
+/// for the second. A GPU has the fences that this takes anyway: the first has released the slots of
+/// its commands since, and the second is yet to release the entries of its own.
+#if GOFS_ON_GPU
+inline constexpr auto kAfterCommand = memory_order_relaxed;
+inline constexpr auto kBeforeCommand = memory_order_relaxed;
+#else
+inline constexpr auto kAfterCommand = memory_order_release;
+inline constexpr auto kBeforeCommand = memory_order_acquire;
+#endif
+template <typename T>
+GOFS_HD void store_after_command(T& word, T value) {
+  AtomicRef<T>(word).store(value, kAfterCommand);
+}
+template <typename T>
+GOFS_HD T load_before_command(const T& word) {
+  return AtomicRef<T>(const_cast<T&>(word)).load(kBeforeCommand);
+}
+
 /// A lock that is only ever tried: whoever fails goes on with something useful and comes back.
 /// Zero is free. Held across no wait.
 GOFS_HD inline bool try_lock(uint32_t& lock) {

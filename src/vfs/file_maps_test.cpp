@@ -274,6 +274,70 @@ TEST_P(GrownFileTest, blocks_that_it_grew_by_are_written_over_the_straight_way) 
   EXPECT_TRUE(contents("/new") == model);
 }
 
+// The reader has no lock: all that orders its read behind the write is the address that it finds.
+TEST_P(GrownFileTest, who_finds_an_address_without_a_lock_finds_the_block_written) {
+  constexpr uint32_t kTurns = 4;
+  constexpr uint64_t kEach = 300 * kBlockBytes;  // several operations, and no block writers
+  const int fd = open_file("/new", kOpenReadWrite | kOpenCreate);
+  ASSERT_EQ(pwrite_file(fd, "end", kTurns * kEach), 3);
+  std::string found(kBlockBytes, '\0');
+  const std::string bytes(kEach, 'w');
+  testing::run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t who) {
+    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+      const uint64_t offset = turn * kEach;
+      if (who == 0) {
+        EXPECT_EQ(pwrite(warp, fs(), fd, bytes.data(), kEach, offset), int64_t{kEach});
+        continue;
+      }
+      f2fs::BlockPlace place{};
+      do {
+        simt::Backoff().pause();
+        const uint32_t* const word =
+            f2fs::detail::find_block_word(fs().volume, opened(fd).inode, offset / kBlockBytes);
+        if (word != nullptr) place.block = simt::load_relaxed(*word);
+      } while (!warp.all(fs().volume.is_main_block(place.block)));
+      warp.sync();
+      EXPECT_EQ(wait(warp, fs(), pread_async(warp, fs(), fd, found.data(), kBlockBytes, offset)),
+                int64_t{kBlockBytes});
+      EXPECT_EQ(found[0], 'w');
+      EXPECT_EQ(found[kBlockBytes - 1], 'w');
+      warp.sync();
+    }
+  });
+}
+
+// And all that orders a write over a block behind such a read is that none is counted.
+TEST_P(GrownFileTest, who_writes_over_a_block_comes_after_who_read_it_without_a_lock) {
+  const int fd = open_file("/new", kOpenReadWrite | kOpenCreate);
+  ASSERT_EQ(pwrite_file(fd, std::string(width() * kBlockBytes, 'n'), 0),
+            static_cast<int64_t>(width() * kBlockBytes));
+  std::string found(width() * kBlockBytes, '\0');
+  const std::string bytes(kBlockBytes, 'w');
+  std::atomic<uint32_t> turn{0};  // relaxed: it orders nothing
+  testing::run_crowd({2, width()}, [&](const simt::Warp& warp, uint32_t who) {
+    for (uint32_t i = 0; i < 10; ++i) {
+      while (warp.shfl(turn.load(std::memory_order_relaxed), 0) != 2 * i + who) {
+        simt::Backoff().pause();
+      }
+      if (who == 0) {
+        EXPECT_EQ(wait(warp, fs(), pread_async(warp, fs(), fd, found.data(), found.size(), 0)),
+                  static_cast<int64_t>(found.size()));
+      } else {
+        if (warp.thread_rank() == 0) {
+          simt::store_relaxed(opened(fd).inode.times_set_ns,
+                              f2fs::nanoseconds_of(time_now(fs())) + 500'000'000);
+        }
+        warp.sync();
+        EXPECT_TRUE(try_to_overwrite(
+            warp, fs(), {fd, bytes.data(), kBlockBytes, warp.thread_rank() * kBlockBytes}));
+      }
+      warp.sync();
+      if (warp.thread_rank() == 0) turn.store(2 * i + who + 1, std::memory_order_relaxed);
+    }
+  });
+  EXPECT_EQ(found, std::string(found.size(), 'w'));
+}
+
 TEST_P(GrownFileTest, many_warps_make_it_grow_and_read_it_at_once) {
   constexpr uint32_t kWriters = 4;
   constexpr uint64_t kEach = 40;
