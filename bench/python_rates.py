@@ -132,7 +132,7 @@ def of_many_files(volume: gofs.Volume, count: int) -> None:
         lambda: volume.read_dir(DIRECTORY, device="cuda"),
     )
     for batch in (64, 512, 4096):
-        loader = BatchLoader(volume, paths, batch, framework="pt", device="cuda")
+        loader = BatchLoader(volume, paths, batch)
         measure(f"BatchLoader, batches of {batch}", size, lambda: sum(1 for _ in loader), times=3)
 
 

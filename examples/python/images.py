@@ -176,7 +176,7 @@ def main() -> None:
     with gofs.mount(wanted.volume, writable=True, backend="cuda") as volume:
         make_files(volume, wanted.folder, wanted.files, wanted.bytes)
         paths = [f"{DIRECTORY}/{name_of(number)}" for number in range(wanted.files)]
-        loader = BatchLoader(volume, paths, wanted.batch, framework="pt", device="cuda")
+        loader = BatchLoader(volume, paths, wanted.batch)
         ours = (batch.rows() for batch in loader)
         theirs = DataLoader(
             Folder(wanted.folder, wanted.files),

@@ -16,6 +16,7 @@ import fake_cupy
 import gofs
 from fake_torch import FakeTorch, Tensor
 from gofs.safetensors import SafetensorError, load_file, safe_open, save_file
+from gofs.torch import BatchLoader
 from watched import Watched
 
 
@@ -68,6 +69,18 @@ def calls(volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch) -> Calls:
 def on_gpu(array: Any, device: str = "cuda:0") -> Tensor:
     tensor = FakeTorch.tensor(array)
     return Tensor(tensor.array, tensor.dtype, device)
+
+
+def test_batches_are_where_the_volume_is(
+    volume: gofs.Volume, torch: FakeTorch, calls: Calls
+) -> None:
+    volume.write_many("/", {"a": b"first", "b": b"second"})
+    for device in (None, "cuda:0", "cpu", "fake:0"):
+        [batch] = BatchLoader(volume, ["/a", "/b"], 2, device=device)
+        assert batch.data.device == (device or "cuda:0")
+        assert batch.data.array.tobytes() == b"firstsecond"
+    [batch] = BatchLoader(volume, ["/a", "/b"], 2, framework="np")
+    assert batch.data.tobytes() == b"firstsecond"
 
 
 # --- Checkpoints ---------------------------------------------------------------------------------

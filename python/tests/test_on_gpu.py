@@ -262,7 +262,7 @@ def test_batches_are_loaded_to_the_gpu_beside_what_it_computes(volume: gofs.Volu
     work = torch.randn(512, 512, device="cuda")
     for _ in range(3):
         seen = {}
-        for batch in BatchLoader(volume, "/many", 16, device="cuda", shuffle=True, prefetch=3):
+        for batch in BatchLoader(volume, "/many", 16, shuffle=True, prefetch=3):
             assert batch.data.device.type == "cuda"
             work = torch.tanh(work @ work)
             for name, begin, end in zip(batch.names, batch.offsets, batch.offsets[1:]):

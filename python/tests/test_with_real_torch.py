@@ -274,7 +274,7 @@ def test_batches_are_tensors(volume: gofs.Volume) -> None:
     for batch in BatchLoader(volume, "/d", 8, sampler=sampler):
         assert batch.data.dtype == torch.uint8
         assert torch.equal(
-            batch.rows().sum(1), torch.tensor([int(name[-3:]) * 100 for name in batch.names])
+            batch.rows().sum(1).cpu(), torch.tensor([int(name[-3:]) * 100 for name in batch.names])
         )
         seen += batch.names
     assert seen == [f"/d/{number:03}" for number in range(1, 50, 2)]

@@ -9,7 +9,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gofs._arrays import default_framework, framework_named
+from gofs._arrays import default_framework, framework_beside, framework_named
 from gofs._numbers import LONG_MAX, truth_value, whole_number
 from gofs._packed import read_packed_array
 from gofs.torch._paths import paths_of
@@ -17,6 +17,7 @@ from gofs.torch._paths import paths_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from gofs._arrays import Framework
     from gofs._typing import AnyPath
     from gofs._volume import Volume
 
@@ -48,10 +49,10 @@ class BatchLoader:
     gives indices, such as a DistributedSampler. The last batch may be smaller, and is left out with
     `drop_last`.
 
-    Batches are tensors of torch, on `device`, where torch is installed, else arrays of numpy;
-    `framework` ("pt" or "np") chooses. On the CPU, and on the GPU that has mounted the volume, they
-    are filled where they lie, there on a stream of the loader's own; to another device they go
-    through memory of the host.
+    Batches are tensors of torch where torch is installed, else arrays of numpy; `framework` ("pt",
+    "np" or "cp") chooses. They are on the GPU that has mounted the volume, where one has and the
+    framework uses it, else on the host; `device` chooses. There they are filled where they lie, on
+    the GPU on a stream of the loader's own; to another device they go through memory of the host.
 
     A file that cannot be read raises when it is its batch's turn. Leaving a pass early waits for
     the read that is under way, and no more.
@@ -70,7 +71,7 @@ class BatchLoader:
         prefetch: int = 2,
         recursive: bool = False,
         framework: str | None = None,
-        device: Any = "cpu",
+        device: Any = None,
     ) -> None:
         """Raises OSError where the directory cannot be read, and ValueError where it is empty."""
         truth_value("shuffle", shuffle)
@@ -88,8 +89,8 @@ class BatchLoader:
         self._sampler = sampler
         self._drop_last = drop_last
         self._prefetch = prefetch
-        self._made_by = framework or default_framework(device), device
-        self._framework = framework_named(*self._made_by, volume)
+        self._made_by = framework, device
+        self._framework = self._find_framework()
         self._epoch = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,7 +99,13 @@ class BatchLoader:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._framework = framework_named(*self._made_by, self._volume)
+        self._framework = self._find_framework()
+
+    def _find_framework(self) -> Framework:
+        name, device = self._made_by
+        if device is None:
+            return framework_beside(self._volume, name or default_framework())
+        return framework_named(name or default_framework(device), device, self._volume)
 
     def __len__(self) -> int:
         """How many batches a pass has; TypeError where the sampler does not know how many items."""
