@@ -86,6 +86,13 @@ target_include_directories(gofs_cccl SYSTEM INTERFACE
   # nvcc brings its own copy and must not see a second one.
   $<$<COMPILE_LANGUAGE:CXX>:${GOFS_CCCL_INCLUDE}>)
 
+# NVTX names ranges for profilers. It is header-only, and GoFS does without it.
+find_path(GOFS_NVTX_INCLUDE NAMES nvtx3/nvToolsExt.h
+  HINTS "${GOFS_CCCL_INCLUDE}/.."
+  PATHS /usr/local/cuda/include
+  NO_DEFAULT_PATH
+  DOC "Folder that holds nvtx3/nvToolsExt.h (NVTX)")
+
 if(NOT TARGET fmt::fmt-header-only)
   find_package(fmt REQUIRED)
 endif()

@@ -18,6 +18,7 @@
 #include "gofs/command_times.hpp"
 #include "gofs/volume.hpp"
 #include "host/call_request.h"
+#include "host/profiled.h"
 
 namespace gofs::host {
 
@@ -37,7 +38,10 @@ class AnyVolume {
   /// An answer where there is none, since the backend has not run the call. No errno.
   static constexpr int kNotRun = -(1 << 20);
   /// Makes a call of the file system.
-  virtual CallAnswer call(const CallRequest& request) = 0;
+  CallAnswer call(const CallRequest& request) {
+    const Profiled profiled(request::row_of(request.verb).name, request.bytes);
+    return make(request);
+  }
   /// A call that answers with a struct.
   template <typename Struct>
   CallAnswer call(CallRequest request, Struct& result) {
@@ -49,8 +53,10 @@ class AnyVolume {
   virtual uint64_t part_bytes() const { return ~uint64_t{0}; }
   /// Makes calls that do not depend on each other, in any order, perhaps at once. `answers` has as
   /// many elements.
-  virtual void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
-    for (size_t i = 0; i < requests.size(); ++i) answers[i] = call(requests[i]);
+  void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
+    if (requests.empty()) return;
+    const Profiled profiled(request::row_of(requests[0].verb).name, requests.size());
+    make_all(requests, answers);
   }
 
   /// Whether calls reach all of this memory, which threads of the host do not
@@ -118,6 +124,12 @@ class AnyVolume {
 
  protected:
   AnyVolume() = default;
+
+  /// call() and call_all(), which profilers see.
+  virtual CallAnswer make(const CallRequest& request) = 0;
+  virtual void make_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
+    for (size_t i = 0; i < requests.size(); ++i) answers[i] = make(requests[i]);
+  }
 };
 
 /// Which paths descriptors were opened by. From any thread.

@@ -17,11 +17,13 @@ bool RangeCall::is_done() const { return work_->is_done(); }
 Expected<std::vector<int64_t>> RangeCall::wait() const { return work_->wait(); }
 
 Expected<RangeCall> Volume::read_ranges(const std::vector<IoRange>& ranges, CUstream_st* stream) {
+  const host::Profiled profiled("read ranges", ranges.size());
   auto work = state_->begin_ranges(false, ranges, stream);
   if (!work) return work.error();
   return RangeCall(*std::move(work));
 }
 Expected<RangeCall> Volume::write_ranges(const std::vector<IoRange>& ranges, CUstream_st* stream) {
+  const host::Profiled profiled("write ranges", ranges.size());
   auto work = state_->begin_ranges(true, ranges, stream);
   if (!work) return work.error();
   return RangeCall(*std::move(work));

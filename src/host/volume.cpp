@@ -17,6 +17,7 @@ namespace gofs {
 using host::AnyVolume;
 using host::CallAnswer;
 using host::CallRequest;
+using host::Profiled;
 using request::Verb;
 
 namespace {
@@ -94,12 +95,14 @@ Volume& Volume::operator=(Volume&&) noexcept = default;
 Volume::~Volume() = default;
 
 Expected<Volume> Volume::mount(const std::string& spec, const MountOptions& options) {
+  const Profiled profiled("mount", 0);
   auto state = host::VolumeState::mount(spec, options, host::MountKind::kVolume);
   if (!state) return state.error();
   return Volume(std::move(*state));
 }
 
 Expected<Volume> Volume::attach(const std::string& path, const AttachOptions& options) {
+  const Profiled profiled("attach", 0);
   auto state = host::AttachedVolume::attach(path, options);
   if (!state) return state.error();
   return Volume(std::move(*state));
@@ -548,13 +551,26 @@ CleaningReport Volume::cleaning_totals() const { return state_->cleaning_totals(
 ClockReport Volume::clock() const { return state_->clock(); }
 
 Expected<CleaningReport> Volume::collect_garbage(const CleaningOptions& options) {
+  const Profiled profiled("collect garbage", 0);
   return state_->collect_garbage(options);
 }
 
-Expected<void> Volume::sync() { return state_->sync(); }
-Expected<void> Volume::fsync(int fd) { return state_->fsync(request::Verb::kFsync, fd); }
-Expected<void> Volume::fdatasync(int fd) { return state_->fsync(request::Verb::kFdatasync, fd); }
-Expected<void> Volume::unmount() { return state_->unmount(); }
+Expected<void> Volume::sync() {
+  const Profiled profiled("sync", 0);
+  return state_->sync();
+}
+Expected<void> Volume::fsync(int fd) {
+  const Profiled profiled("fsync", 0);
+  return state_->fsync(request::Verb::kFsync, fd);
+}
+Expected<void> Volume::fdatasync(int fd) {
+  const Profiled profiled("fdatasync", 0);
+  return state_->fsync(request::Verb::kFdatasync, fd);
+}
+Expected<void> Volume::unmount() {
+  const Profiled profiled("unmount", 0);
+  return state_->unmount();
+}
 
 VolumeInfo Volume::info() const { return state_->info(); }
 Expected<MemoryReport> Volume::memory() { return state_->memory(); }

@@ -605,7 +605,7 @@ const char* hand_over(const std::string* text, const request::TextRule& rule,
 
 }  // namespace
 
-CallAnswer VolumeState::call(const CallRequest& request) {
+CallAnswer VolumeState::make(const CallRequest& request) {
   const CallsUnderWay::One under_way(calls_under_way_);
   if (!up_ || !is_ours()) return {-ENODEV, 0};
   if (has_failed()) return {-EIO, 0};
@@ -658,7 +658,7 @@ bool VolumeState::read_staged(std::span<const IoRange> ranges, std::span<int64_t
   return staged_reads_.read(*this, ranges, results);
 }
 
-void VolumeState::call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
+void VolumeState::make_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) {
   std::vector<const CallRequest*> together;
   std::vector<size_t> places;  // of these
   together.reserve(requests.size());
@@ -671,7 +671,7 @@ void VolumeState::call_all(std::span<const CallRequest> requests, std::span<Call
       places.push_back(i);
     }
   }
-  if (together.size() < 2) return AnyVolume::call_all(requests, answers);
+  if (together.size() < 2) return AnyVolume::make_all(requests, answers);
   std::vector<CallAnswer> found(together.size(), CallAnswer{-ENOMEM, 0});
   try {
     calls_at_once_.make(*this, together, found);
@@ -681,7 +681,7 @@ void VolumeState::call_all(std::span<const CallRequest> requests, std::span<Call
   size_t next = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     const bool is_made = next < places.size() && places[next] == i;
-    answers[i] = is_made ? found[next++] : call(requests[i]);
+    answers[i] = is_made ? found[next++] : make(requests[i]);
   }
 }
 

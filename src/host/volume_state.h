@@ -89,13 +89,9 @@ class VolumeState final : public AnyVolume {
   std::unique_ptr<kernels::Begun> begin(const kernels::Body& body, const kernels::Grid& grid,
                                         void* params);
 
-  using AnyVolume::call;
-  /// `input` has at most kInputBytesMax bytes.
-  CallAnswer call(const CallRequest& request) override;
+  /// Of a call's `input`.
   static constexpr uint64_t kInputBytesMax = 1 << 20;
   bool read_staged(std::span<const IoRange> ranges, std::span<int64_t> results) override;
-  /// By one launch, but for those that move data.
-  void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 
   Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes, const std::vector<IoRange>& ranges,
                                                     CUstream_st* stream) override;
@@ -146,6 +142,10 @@ class VolumeState final : public AnyVolume {
   Expected<void> unregister_buffer(BufferHandle buffer) override;
 
  private:
+  CallAnswer make(const CallRequest& request) override;
+  /// By one launch, but for those that move data.
+  void make_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
+
   struct CallSlot;
   class Queues;
 

@@ -173,7 +173,7 @@ bool AttachedVolume::is_answered(Link& link, const CallRequest& request, CallAns
   return true;
 }
 
-CallAnswer AttachedVolume::call(const CallRequest& request) {
+CallAnswer AttachedVolume::make(const CallRequest& request) {
   std::optional<CallAnswer> answer = try_call(request);
   // Once more and no longer: it may be what ends the servers.
   if (!answer) answer = try_call(request);
@@ -198,11 +198,11 @@ uint64_t AttachedVolume::part_bytes() const {
   return link_ == nullptr ? AnyVolume::part_bytes() : link_->channel.part_bytes();
 }
 
-void AttachedVolume::call_all(std::span<const CallRequest> requests,
+void AttachedVolume::make_all(std::span<const CallRequest> requests,
                               std::span<CallAnswer> answers) {
   const std::shared_ptr<Link> link =
       requests.empty() || !process_.is_ours() ? nullptr : link_for(requests.front());
-  if (link == nullptr) return AnyVolume::call_all(requests, answers);  // which say why not
+  if (link == nullptr) return AnyVolume::make_all(requests, answers);  // which say why not
   std::vector<CallRequest> passed;
   std::vector<size_t> places;  // of those that are passed on
   passed.reserve(requests.size());

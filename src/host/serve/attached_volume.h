@@ -39,14 +39,7 @@ class AttachedVolume final : public AnyVolume {
   VolumeHandle device() const override;
   std::vector<std::string> storage_paths() const override { return {}; }
 
-  using AnyVolume::call;
-  /// -ESTALE also where the server has ended while a call was under way that cannot be made again,
-  /// or was made again and the next one has ended as well: whether it has had an effect is not
-  /// known. -ENOTCONN: no server is there.
-  CallAnswer call(const CallRequest& request) override;
   uint64_t part_bytes() const override;
-  /// At once, as far as the channel has room.
-  void call_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
 
   bool reaches(const void* memory, uint64_t bytes) override;
   Expected<std::shared_ptr<RangeWork>> begin_ranges(bool writes, const std::vector<IoRange>& ranges,
@@ -78,6 +71,13 @@ class AttachedVolume final : public AnyVolume {
   std::string descriptor_name(int descriptor) override;
 
  private:
+  /// -ESTALE also where the server has ended while a call was under way that cannot be made again,
+  /// or was made again and the next one has ended as well: whether it has had an effect is not
+  /// known. -ENOTCONN: no server is there.
+  CallAnswer make(const CallRequest& request) override;
+  /// At once, as far as the channel has room.
+  void make_all(std::span<const CallRequest> requests, std::span<CallAnswer> answers) override;
+
   struct Link;  // to one server
   using Clock = std::chrono::steady_clock;
 
