@@ -150,18 +150,26 @@ GOFS_HD inline int finish_in_fsync_log(simt::AnyWarp auto warp, Operation& op, u
 }
 
 /// Writes the nodes in the frames of `lanes`, which the caller has taken under `key`, to the fsync
-/// log, with `marks`, and releases the frames. Collective, uniform. 0; or a negative errno, and the
-/// nodes are dirty still, but for -EAGAIN: only a checkpoint makes durable what is in memory.
+/// log, with `marks`, and releases the frames; `some` becomes true where there were any. A node
+/// that another thread takes out of the NAT is none: that thread has yet to take the page.
+/// Collective, uniform. 0; or a negative errno, and the nodes are dirty still, but for -EAGAIN:
+/// only a checkpoint makes durable what is in memory.
 GOFS_NOINLINE GOFS_HD inline int append_to_fsync_log(simt::AnyWarp auto warp, Operation& op,
                                                      uint32_t lanes, uint32_t frame, uint64_t key,
-                                                     uint32_t marks) {
-  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+                                                     uint32_t marks, bool& some) {
+  bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
   auto* const node =
       mine ? reinterpret_cast<format::NodeBlock*>(op.volume.cache.page(frame)) : nullptr;
   const uint32_t nid = id_of(key);
   NatRecord record{};
   const int looked_up = look_up_nat(warp, op.volume, lanes, nid, record);
   int error = simt::first_error(warp, mine ? looked_up : 0);
+  if (error == 0 && mine && (record.block == format::kNullAddr || record.ino != node->footer.ino)) {
+    release_frame(op.volume.cache, frame, false);
+    mine = false;
+  }
+  lanes = warp.ballot(mine);
+  if (error == 0 && lanes == 0) return 0;
   const bool is_new = record.block == format::kNewAddr;
   if (error == 0 && warp.any(mine && !is_new && !op.volume.is_main_block(record.block))) {
     error = -EUCLEAN;
@@ -181,16 +189,24 @@ GOFS_NOINLINE GOFS_HD inline int append_to_fsync_log(simt::AnyWarp auto warp, Op
   if (mine) seal_node(op.volume, *node, marks, place.next_block);
   warp.sync();
   const int written = write_blocks_durably(warp, op.volume, lanes, place.block, node);
-  const int entered = change_nat(warp, op, warp.ballot(mine && written == 0), nid,
-                                 [&](format::NatEntry& entry) { entry.block_addr = place.block; });
+  bool counts = false;
+  const int entered =
+      change_nat(warp, op, warp.ballot(mine && written == 0), nid, [&](format::NatEntry& entry) {
+        // Else the node has been taken out since it was looked up, and its block freed.
+        counts = entry.block_addr == record.block && entry.ino == record.ino &&
+                 entry.version == record.version;
+        if (counts) entry.block_addr = place.block;
+      });
   const int failed = mine ? (written < 0 ? written : entered) : 0;
+  counts = counts && failed == 0;
   // Of the two blocks, the one that counts is kept.
-  free_blocks(warp, op, warp.ballot(mine && (failed < 0 || !is_new)),
-              failed == 0 ? record.block : place.block);
+  free_blocks(warp, op, warp.ballot(mine && (!counts || !is_new)),
+              counts ? record.block : place.block);
   if (mine) {
-    if (failed == 0) clean_frame(op.volume.cache, frame, key);
+    if (counts) clean_frame(op.volume.cache, frame, key);
     release_frame(op.volume.cache, frame, failed < 0);
   }
+  if (warp.any(counts)) some = true;
   error = simt::first_error(warp, failed);
   if (error < 0) {
     if (warp.thread_rank() == 0) break_fsync_log(op);

@@ -145,8 +145,7 @@ GOFS_NOINLINE GOFS_HD inline int sync_nodes(simt::AnyWarp auto warp, Operation& 
     if (taken) release_frame(op.volume.cache, frame, true);
     return error;
   }
-  some = true;
-  return append_to_fsync_log(warp, op, writing, frame, key, marks);
+  return append_to_fsync_log(warp, op, writing, frame, key, marks, some);
 }
 
 /// The nids of the pages in the frames of the lanes where those are changed nodes of `ino` with
@@ -287,7 +286,8 @@ GOFS_NOINLINE GOFS_HD inline int sync_through_fsync_log(simt::AnyWarp auto warp,
     if (taken) release_frame(op.volume.cache, frame, true);
     return error;
   }
-  return append_to_fsync_log(warp, op, 1u, frame, key, marks);
+  bool some = false;
+  return append_to_fsync_log(warp, op, 1u, frame, key, marks, some);
 }
 
 }  // namespace detail

@@ -218,7 +218,13 @@ GOFS_NOINLINE GOFS_HD inline int sync_records(simt::AnyWarp auto warp, Filesyste
   simt::Backoff backoff;
   for (;;) {
     uint32_t synced = 0;
-    if (leader) synced = simt::load_acquire(buffer.synced[kind]) >= end.position ? 1 : 0;  // [R6]
+    uint32_t lost = 0;
+    if (leader) {
+      synced = simt::load_acquire(buffer.synced[kind]) >= end.position ? 1 : 0;  // [R6]
+      // Of a former owner that says nothing: another file has made its own records durable.
+      lost = simt::load_relaxed(buffer.owned_from) >= end.position ? 1 : 0;
+    }
+    if (warp.shfl(lost, 0) != 0) return sync_inode(warp, fs, open.inode.ino, scope);
     if (warp.shfl(synced, 0) != 0) return 0;
     if (simt::try_lock_for_warp(warp, buffer.syncing)) break;
     // Whose turn does not come does it alone.
@@ -229,7 +235,7 @@ GOFS_NOINLINE GOFS_HD inline int sync_records(simt::AnyWarp auto warp, Filesyste
   uint64_t flushed = 0;
   if (leader) {
     flushed = simt::load_acquire(buffer.flushed) & ~kRecordsSettled;  // [R3]
-    if (simt::load_relaxed(buffer.owner) != owner_number(fs, open)) flushed = 0;
+    if (simt::load_relaxed(buffer.owned_from) >= end.position) flushed = 0;
   }
   warp.sync();
   const int error = sync_inode(warp, fs, open.inode.ino, scope);

@@ -30,6 +30,7 @@ GOFS_HD inline bool may_be_taken(const RecordBuffer& buffer, uint64_t now_ns) {
 GOFS_HD inline void change_owner(Filesystem& fs, RecordBuffer& buffer, uint32_t number,
                                  uint32_t owner) {
   settle(buffer, -EAGAIN, 0);
+  simt::store_relaxed(buffer.owned_from, simt::load_relaxed(buffer.base));
   simt::AtomicRef<uint32_t> word(buffer.owner);
   uint32_t former = word.load(simt::memory_order_relaxed);
   // Its file may be closed meanwhile.

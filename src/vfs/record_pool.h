@@ -45,6 +45,7 @@ struct alignas(128) RecordBuffer {
   /// Changed while the stream is closed.
   alignas(128) uint64_t base;  // the position of the stream's byte 0
   uint64_t origin;             // its place in the file, a multiple of a block
+  uint64_t owned_from;         // the position behind which all is the present owner's
   uint32_t owner;              // the open inode that has the buffer: index + 1; 0: none
   uint32_t first_tag;          // of ticket 0, in entries
   uint64_t used_ns;            // when something was flushed last
