@@ -286,16 +286,17 @@ GOFS_HD inline bool take_frame(const PageCache& cache, uint32_t frame, uint64_t 
 
 namespace detail {
 
-/// Notes whether the page `key` in `frame`, which the caller holds exclusively, is dirty.
-GOFS_HD inline void note_dirty(PageCache& cache, uint32_t frame, uint64_t key, bool dirty) {
-  simt::AtomicRef<uint32_t> word(cache.dirty_word(kind_of(key), frame / 32));
-  const uint32_t bit = 1u << frame % 32;
-  if (dirty) {
-    word.fetch_or(bit, simt::memory_order_relaxed);
-  } else {
-    word.fetch_and(~bit, simt::memory_order_relaxed);
-  }
-  simt::add_relaxed(cache.dirty, dirty ? 1u : ~0u);
+/// The place of the page `key` in `frame` in the map of dirty pages.
+GOFS_HD inline simt::AtomicRef<uint32_t> dirty_word_of(const PageCache& cache, uint32_t frame,
+                                                       uint64_t key) {
+  return simt::AtomicRef<uint32_t>(cache.dirty_word(kind_of(key), frame / 32));
+}
+GOFS_HD constexpr uint32_t dirty_bit_of(uint32_t frame) { return 1u << frame % 32; }
+
+/// Notes that the page `key` in `frame`, which the caller holds exclusively, is no longer dirty.
+GOFS_HD inline void note_clean(PageCache& cache, uint32_t frame, uint64_t key) {
+  dirty_word_of(cache, frame, key).fetch_and(~dirty_bit_of(frame), simt::memory_order_relaxed);
+  simt::add_relaxed(cache.dirty, ~0u);
 }
 
 }  // namespace detail
@@ -306,7 +307,7 @@ GOFS_HD inline void clean_frame(PageCache& cache, uint32_t frame, uint64_t key) 
   // lies. [C3]
   simt::AtomicRef<uint32_t>(cache.sets[cache.set_of(key)].cleaned)
       .fetch_add(1, simt::memory_order_release);
-  detail::note_dirty(cache, frame, key, false);
+  detail::note_clean(cache, frame, key);
   simt::AtomicRef<uint32_t>(cache.state(frame))
       .fetch_and(~(kFrameDirty | kFrameDataDirty), simt::memory_order_release);
 }
@@ -319,11 +320,15 @@ GOFS_HD inline bool mark_dirty(PageCache& cache, uint32_t frame,
   const uint32_t bits =
       kFrameDirty | (change == PageChange::kContents ? uint32_t{kFrameDataDirty} : 0);
   simt::AtomicRef<uint32_t> state(cache.state(frame));
-  if ((state.load(simt::memory_order_relaxed) & bits) == bits) return false;
-  const uint32_t before = state.fetch_or(bits, simt::memory_order_relaxed);
-  if ((before & kFrameDirty) != 0) return false;
-  const uint64_t key = simt::load_relaxed(cache.key(frame));
-  detail::note_dirty(cache, frame, key, true);
+  const uint32_t seen = state.load(simt::memory_order_acquire);  // [C6]
+  if ((seen & bits) == bits) return false;
+  // In the map first: who finds the page dirty relies on its being found there.
+  if ((seen & kFrameDirty) == 0) {
+    detail::dirty_word_of(cache, frame, simt::load_relaxed(cache.key(frame)))
+        .fetch_or(detail::dirty_bit_of(frame), simt::memory_order_relaxed);
+  }
+  if ((state.fetch_or(bits, simt::memory_order_release) & kFrameDirty) != 0) return false;  // [C6]
+  simt::add_relaxed(cache.dirty, 1u);
   return true;
 }
 
@@ -346,7 +351,7 @@ GOFS_HD inline void invalidate_frame(PageCache& cache, uint32_t frame) {
                                          simt::memory_order_relaxed);
   if ((before & kFrameDirty) != 0) {
     const uint64_t key = simt::load_relaxed(cache.key(frame));
-    detail::note_dirty(cache, frame, key, false);
+    detail::note_clean(cache, frame, key);
   }
   abandon_frame(cache, frame);
 }
@@ -370,7 +375,7 @@ GOFS_HD inline bool is_dirty_page(const PageCache& cache, uint32_t frame, PageKi
                                   uint64_t& key) {
   if (frame >= cache.frame_count()) return false;
   key = simt::load_relaxed(cache.key(frame));
-  return kind_of(key) == kind && (simt::load_relaxed(cache.state(frame)) & kFrameDirty) != 0;
+  return kind_of(key) == kind && (simt::load_acquire(cache.state(frame)) & kFrameDirty) != 0;
 }
 
 /// Whether the page `key` is in memory and newer than the disk: it then stays until the operation

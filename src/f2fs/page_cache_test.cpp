@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "f2fs/page_pool.h"
@@ -434,6 +435,41 @@ TEST(PagePoolTest, no_two_share_a_page) {
     }
   });
   EXPECT_EQ(wrong, 0u);
+}
+
+// Who finds a page dirty already relies on the map of dirty pages.
+TEST(PageCacheTest, a_dirty_page_is_in_the_map) {
+  CacheOwner owner(kWays);
+  PageCache& cache = *owner;
+  const uint64_t key = page_key(PageKind::kNode, 5);
+  const uint32_t frame = claim_frame(cache, key);
+  publish_frame(cache, frame);
+  std::atomic<uint32_t> turn{0};
+  std::atomic<uint32_t> seen{0};
+  constexpr uint32_t kTurns = 3'000;
+  uint32_t missed = 0;
+  std::thread first([&] {
+    for (uint32_t i = 1; i <= kTurns; ++i) {
+      while (turn != i) std::this_thread::yield();
+      (void)mark_dirty(cache, frame);
+      while (seen != i) {
+      }
+      clean_frame(cache, frame, key);
+      turn = 0;
+    }
+  });
+  for (uint32_t i = 1; i <= kTurns; ++i) {
+    turn = i;
+    while ((simt::load_acquire(cache.state(frame)) & kFrameDataDirty) == 0) {
+    }
+    // mark_dirty() of a second writer returns here without doing anything.
+    const uint32_t word = simt::load_relaxed(cache.dirty_word(PageKind::kNode, frame / 32));
+    if ((word >> frame % 32 & 1u) == 0) ++missed;
+    seen = i;
+    while (turn != 0) std::this_thread::yield();
+  }
+  first.join();
+  EXPECT_EQ(missed, 0u);
 }
 
 }  // namespace
