@@ -270,6 +270,8 @@ GOFS_HD inline void progress(simt::AnyWarp auto warp, Array& array, uint32_t que
 /// and that have not done so, never will, since their device has failed. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline bool is_lost(simt::AnyWarp auto warp, Array& array, uint32_t queue,
                                           const Mailbox& mailbox) {
+  // First, so that what is counted as delivered since then is missing in `lost`, not the reverse.
+  const uint32_t remaining = simt::load_acquire(mailbox.remaining);
   uint32_t lost = 0;
   bool failed = false;
   for (uint32_t disk = 0; disk < array.count; ++disk) {
@@ -279,13 +281,16 @@ GOFS_NOINLINE GOFS_HD inline bool is_lost(simt::AnyWarp auto warp, Array& array,
     const QueuePair& pair = device.io[queue];
     for (uint32_t index = warp.thread_rank(); index < pair.depth(); index += warp.size()) {
       const Slot& slot = pair.slots[index];
-      const bool outstanding = simt::load_acquire(slot.issued) == simt::load_acquire(slot.lap) + 1;
+      const uint32_t lap = simt::load_acquire(slot.lap);
+      const bool outstanding =
+          simt::load_acquire(slot.issued) == lap + 1 &&
+          static_cast<uint32_t>(simt::load_relaxed(slot.done) >> 32) != lap + 1;
       if (outstanding && simt::load_relaxed(slot.mailbox) == &mailbox) ++lost;
     }
   }
   if (!failed) return false;
   lost = simt::reduce_add(warp, lost);
-  return warp.all(simt::load_acquire(mailbox.remaining) <= lost);
+  return warp.all(remaining <= lost);
 }
 
 /// Settles the overdue commands that report to `mailbox`. Collective, uniform.

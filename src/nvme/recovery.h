@@ -119,15 +119,18 @@ GOFS_HD inline void give_up(simt::AnyWarp auto warp, QueuePair& queue,
   warp.sync();
 }
 
-/// Whether the command at `position` has ended, and how. A slot on a later lap reported to a
-/// mailbox; what it said may be gone, and `status` is then 0. Collective, uniform.
+/// Whether the command at `position` has ended, and how. One that reports to a mailbox has not
+/// until it is counted there: then its slot is on a later lap, what it said may be gone, and
+/// `status` is 0. Collective, uniform.
 GOFS_HD inline bool has_ended(simt::AnyWarp auto warp, const QueuePair& queue,
                               const RingPosition& position, CommandStatus& status) {
   uint32_t ended = 0;
   CommandStatus found = 0;
   if (warp.thread_rank() == 0) {
-    ended = completed(queue, Token{position, 0}, found) ||
-            simt::load_acquire(queue.slots[position.index].lap) != position.lap;
+    const Slot& slot = queue.slots[position.index];
+    ended = simt::load_acquire(slot.lap) != position.lap ||
+            (simt::load_relaxed(slot.mailbox) == nullptr &&
+             completed(queue, Token{position, 0}, found));
   }
   status = warp.shfl(found, 0);
   return warp.shfl(ended, 0) != 0;

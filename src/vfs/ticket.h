@@ -112,8 +112,9 @@ GOFS_NOINLINE GOFS_HD inline int64_t await_commands(simt::AnyWarp auto warp, Fil
     }
     backoff.pause();
   }
-  const nvme::CommandStatus status = simt::load_relaxed(operation.mailbox.status);
+  // In this order: the status of the last one is there before it is counted.
   lost = warp.any(simt::load_acquire(operation.mailbox.remaining) != 0);
+  const nvme::CommandStatus status = simt::load_relaxed(operation.mailbox.status);
   warp.sync();
   if (lost) return -EIO;
   if (ticket.result < 0 || warp.all(status == 0)) return ticket.result;
