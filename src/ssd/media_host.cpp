@@ -77,6 +77,8 @@ Media FileMedia::media() {
 }
 
 int FileMedia::sync() {
+  // Of several at once the host tells only one that something was lost.
+  const std::lock_guard lock(syncing_);
   if (lost_.load() == 0) {
     const int error = file_->sync();
     if (error != 0) last_error_.store(error);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,7 @@ class FileMedia {
 
   const std::unique_ptr<FileBackEnd> file_;
   const FileAccess access_;
+  std::mutex syncing_;
   std::atomic<int> lost_{0};  // why what was written may not be there
   std::atomic<int> last_error_{0};
 };

@@ -9,15 +9,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
 #include <system_error>
+#include <thread>
 
 #include "simt/workers.h"
+#include "ssd/file_back_end.h"
 #include "ssd/media_host.h"
 #include "ssd/prp_buffer.h"
 #include "ssd/temporary_file_for_test.h"
@@ -549,6 +553,38 @@ TEST(Configuration, nonsense_is_refused) {
   Media tiny = media.media();
   tiny.bytes = 511;
   refused([](auto&) {}, tiny);
+}
+
+// As Linux: of two who sync at the same time one is told of the failure, once.
+class ToldOnce final : public FileBackEnd {
+ public:
+  std::atomic<uint32_t> calls{0};
+  std::atomic<bool> other_done{false};
+  uint64_t size() const override { return 1 << 20; }
+  int read(uint64_t, std::span<const iovec>) override { return 0; }
+  int write(uint64_t, std::span<const iovec>) override { return 0; }
+  int zero(uint64_t, uint64_t) override { return 0; }
+  int reserve(uint64_t, uint64_t) override { return 0; }
+  int sync() override {
+    if (calls++ != 0) return 0;
+    for (int i = 0; i < 1000 && !other_done; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return -EIO;
+  }
+};
+
+TEST(FileMedia, no_sync_succeeds_beside_one_that_fails) {
+  auto file = std::make_unique<ToldOnce>();
+  ToldOnce& told = *file;
+  FileMedia media(std::move(file), FileAccess::kReadWrite);
+  int first = 0;
+  std::thread one([&] { first = media.sync(); });
+  while (told.calls == 0) std::this_thread::yield();
+  const int second = media.sync();
+  told.other_done = true;
+  one.join();
+  EXPECT_EQ(first, -EIO);
+  EXPECT_EQ(second, -EIO);
 }
 
 }  // namespace
