@@ -54,7 +54,8 @@ class Transfer:
 
     def done(self) -> bool:
         """Whether result() returns at once."""
-        return isinstance(self._begun, int) or self._begun.done()
+        begun = self._begun  # which another thread's result() may replace
+        return isinstance(begun, int) or begun.done()
 
     def result(self) -> int:
         """How many bytes were moved: of a read fewer than there is room for only where the file

@@ -34,6 +34,7 @@ GOFS_HD inline int write_packed(simt::AnyWarp auto warp, Operation& op,
   if (lanes == 0) return 0;
   const int error = write_blocks(warp, op.volume, lanes, packed.block,
                                  op.writer.pages + uint64_t{rank} * kBlockBytes);
+  warp.sync();  // before others write to these pages
   return simt::first_error(warp, rank < packed.count ? error : 0);
 }
 
@@ -192,7 +193,7 @@ GOFS_NOINLINE GOFS_HD inline int write_pack(simt::AnyWarp auto warp, Operation& 
       warp, write_blocks(warp, op.volume, 1u, base + closing, op.writer.checkpoint));
   if (error == 0) error = flush_device(warp, op.volume);
   // The block may be there or not: what either checkpoint refers to must stay as it is.
-  if (error < 0 && warp.thread_rank() == 0) op.writer.failed = error;
+  if (error < 0 && warp.thread_rank() == 0) simt::store_relaxed(op.writer.failed, error);
   warp.sync();
   return error;
 }

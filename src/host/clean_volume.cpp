@@ -22,8 +22,10 @@ CleaningReport VolumeState::cleaning_totals() const {
 }
 
 Expected<CleaningReport> VolumeState::collect_garbage(const CleaningOptions& options) {
+  const CallsUnderWay::One under_way(calls_under_way_);
   if (!is_ours()) return not_ours();
   if (has_failed()) return explain(-EIO, spec_.text);
+  if (!is_up()) return explain(-ENODEV, spec_.text);
   if (options_.read_only) return explain(-EROFS, spec_.text);
   try {
     return collect_or_throw(options);

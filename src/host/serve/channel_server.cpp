@@ -513,6 +513,7 @@ void ChannelServer::retire(uint32_t number) {
   if (!in_turn_) {
     let_go(number);
   } else if (turn_keeps_place_ && !is_for_kernels()) {
+    turn_keeps_place_ = false;  // a client that comes before it has ended waits for the next one
     servants_.front()->end_turn();
   }
 }
