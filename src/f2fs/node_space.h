@@ -80,7 +80,7 @@ GOFS_HD inline bool claim_nids(simt::AnyWarp auto warp, const Volume& volume, Ni
 
 /// Takes the nid of each lane in `lanes` out of the NAT again, with its page and its block; an
 /// inode is no orphan any more. Collective. Per lane 0 or a negative errno of the device; then the
-/// node is still there.
+/// node is still there. Until all of that is done the number is taken, though by no file.
 GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Operation& op,
                                               uint32_t lanes, uint32_t nid) {
   const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
@@ -90,7 +90,7 @@ GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Operation
     block = entry.block_addr;
     is_inode = entry.ino == nid;
     entry.ino = 0;
-    entry.block_addr = format::kNullAddr;
+    entry.block_addr = format::kNewAddr;
     ++entry.version;  // what still points here is out of date
   });
   const bool removed = mine && error == 0;
@@ -99,13 +99,15 @@ GOFS_NOINLINE GOFS_HD inline int remove_nodes(simt::AnyWarp auto warp, Operation
     detail::uncount_blocks(op.volume, 1);
     simt::add_relaxed(op.volume.valid_node_count, ~0u);
     if (is_inode) simt::add_relaxed(op.volume.valid_inode_count, ~0u);
-    // Before its number is used again.
     if (is_inode) remove_orphan(op.writer.orphans, nid);
     note_freed(op, freed_nid(nid));
   }
   const int forgotten =
       invalidate_pages(warp, op, warp.ballot(removed), page_key(PageKind::kNode, nid));
-  return error < 0 ? error : forgotten;
+  const int freed =
+      change_nat(warp, op, warp.ballot(removed && forgotten == 0), nid,
+                 [](format::NatEntry& entry) { entry.block_addr = format::kNullAddr; });
+  return error < 0 ? error : forgotten < 0 ? forgotten : freed;
 }
 
 /// Takes a free nid and counts a block for each lane in `lanes`: for a node of the file `ino`, or,
