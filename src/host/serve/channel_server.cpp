@@ -34,7 +34,7 @@ constexpr uint64_t kGridIdleNs = 1'000'000;
 // No kernel can ring a bell. While any has a channel, a GPU's warps never rest, and threads of the
 // host that sleep look again after so long.
 constexpr int kSleepForKernelsMs = 1;
-// So often a launch that is to close a channel may fail.
+// So often a launch that is to close a channel may fail when the server ends.
 constexpr uint32_t kFailedStepsMax = 10'000;
 // In moments a turn for a client's kernels has begun, unless another's fill the GPU.
 constexpr std::chrono::seconds kTurnBegins{2};
@@ -548,8 +548,10 @@ bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
   if (ran && closing.done == 0) return false;
   const std::lock_guard lock(mutex_);
   Client& client = *clients_[number];
-  // A backend that has failed has no calls under way; a launch may fail for want of memory.
-  if (!ran && !served_.backend->has_failed() && ++client.failed_steps < kFailedStepsMax) {
+  // A backend that has failed has no calls under way. Where a launch failed for want of memory,
+  // what the client has open is open still: its channel is no other's until one does not.
+  if (!ran && !served_.backend->has_failed()) {
+    ++client.failed_steps;
     return false;
   }
   if (descriptors != nullptr) *descriptors = closing.closed;
@@ -562,8 +564,12 @@ bool ChannelServer::finish_close(uint32_t number, uint32_t* descriptors) {
 uint32_t ChannelServer::close(uint32_t number) {
   uint32_t descriptors = 0;
   (void)begin_close(number);
+  const auto is_given_up = [&] {
+    const std::lock_guard lock(mutex_);
+    return clients_[number] != nullptr && clients_[number]->failed_steps >= kFailedStepsMax;
+  };
   // Each call has its own deadline.
-  while (!finish_close(number, &descriptors)) {
+  while (!finish_close(number, &descriptors) && !is_given_up()) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return descriptors;

@@ -85,10 +85,11 @@ class ChannelServer {
   /// no answer there, and another of the same user may get its ring. Whether it was open. From any
   /// thread.
   bool begin_close(uint32_t number, bool has_let_go = false);
-  /// Closes what the client has open, by the one that has begun to close it. False: a call of it is
-  /// under way, later.
+  /// Closes what the client has open, by the one that has begun to close it. False: not yet, since
+  /// a call of it is under way, or the launch for it has failed.
   bool finish_close(uint32_t number, uint32_t* descriptors = nullptr);
-  /// Both, after a wait for its calls. How many descriptors were open.
+  /// Both, after a wait for its calls, when the server ends: it goes on without where too many
+  /// launches fail. How many descriptors were open.
   uint32_t close(uint32_t number);
 
   /// What changes while calls are taken and answered, and whenever a thread of the server's has
