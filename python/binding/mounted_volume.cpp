@@ -50,20 +50,42 @@ Error MountedVolume::explain(int code, const Path& path) {
   return call([&](Volume& volume) { return volume.explain(code, path.bytes()); });
 }
 
+namespace {
+
+/// Says at its end that a close() is over.
+class Closing {
+ public:
+  explicit Closing(std::atomic<bool>& is_closing) : is_closing_(is_closing) {}
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+  ~Closing() {
+    is_closing_ = false;
+    is_closing_.notify_all();
+  }
+
+ private:
+  std::atomic<bool>& is_closing_;
+};
+
+}  // namespace
+
 void MountedVolume::close() {
   if (!is_ours()) return;
   // Another thread that closes it may fail.
   while (is_closing_) without_gil([&] { is_closing_.wait(true); });
   if (closed_) return;
   is_closing_ = true;
-  auto unmounted = without_gil([&] {
-    for (uint32_t left = calls_; left != 0; left = calls_) calls_.wait(left);
-    return volume_.unmount();
-  });
-  closed_ = unmounted.has_value();
-  is_closing_ = false;
-  is_closing_.notify_all();
-  take(std::move(unmounted), &name_);
+  const auto unmount = [&] {
+    // Whatever becomes of it, others that wait for it go on.
+    const Closing closing(is_closing_);
+    auto unmounted = without_gil([&] {
+      for (uint32_t left = calls_; left != 0; left = calls_) calls_.wait(left);
+      return volume_.unmount();
+    });
+    closed_ = unmounted.has_value();
+    return unmounted;
+  };
+  take(unmount(), &name_);
 }
 
 }  // namespace gofs::python

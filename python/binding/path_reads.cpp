@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -25,22 +26,34 @@ PathReads::PathReads(Volume& volume, std::vector<std::string>& paths, std::vecto
   std::iota(left_.begin(), left_.end(), size_t{0});
 }
 
+PathReads::Portion::~Portion() {
+  try {
+    if (call) (void)call->wait();
+    if (!descriptors.empty()) (void)volume_.close_many(descriptors);  // which were read
+  } catch (const std::bad_alloc&) {
+    // They are closed with the volume.
+  }
+}
+
 Expected<void> PathReads::read() {
-  Portion before;
+  std::unique_ptr<Portion> before;
   while (!left_.empty() && !error_) {
-    Portion next = open_some(!before.files.empty());
-    begin(next);
-    finish(before);
+    std::unique_ptr<Portion> next = open_some(before != nullptr && !before->files.empty());
+    begin(*next);
+    if (before != nullptr) finish(*before);
     before = std::move(next);
   }
-  finish(before);
+  if (before != nullptr) finish(*before);
   if (error_) return *error_;
   return {};
 }
 
 /// Those for which no descriptor is left come again, while others are open that are closed soon.
-PathReads::Portion PathReads::open_some(bool others) {
+std::unique_ptr<PathReads::Portion> PathReads::open_some(bool others) {
   const size_t count = std::min(left_.size(), kFilesAtOnce);
+  auto portion = std::make_unique<Portion>(volume_);
+  portion->files.reserve(count);  // so that nothing fails once they are open
+  portion->descriptors.reserve(count);
   const auto end = left_.begin() + static_cast<ptrdiff_t>(count);
   const std::vector<size_t> wanted(left_.begin(), end);
   left_.erase(left_.begin(), end);
@@ -48,13 +61,12 @@ PathReads::Portion PathReads::open_some(bool others) {
   paths.reserve(count);
   for (const size_t file : wanted) paths.push_back(std::move(paths_[file]));
   const auto opened = volume_.open_many(paths, O_RDONLY);
-  Portion portion;
   for (size_t k = 0; k < count; ++k) {
     if (!opened[k]) continue;
-    portion.files.push_back(wanted[k]);
-    portion.descriptors.push_back(*opened[k]);
+    portion->files.push_back(wanted[k]);
+    portion->descriptors.push_back(*opened[k]);
   }
-  others = others || !portion.files.empty();
+  others = others || !portion->files.empty();
   for (size_t k = 0; k < count; ++k) {
     if (opened[k]) continue;
     const int code = opened[k].error().code;
@@ -85,17 +97,15 @@ void PathReads::begin(Portion& portion) {
   }
 }
 
-void PathReads::finish(const Portion& portion) {
-  if (portion.files.empty()) return;
-  if (portion.call) {
-    const auto moved = portion.call->wait();
-    if (!moved) keep(moved.error());
-    size_t next = 0;
-    for (size_t k = 0; moved && k < portion.files.size(); ++k) {
-      for_each_read(portion.files[k], [&](PathRead& read) { read.result = (*moved)[next++]; });
-    }
+void PathReads::finish(Portion& portion) {
+  if (!portion.call) return;
+  const auto moved = portion.call->wait();
+  portion.call.reset();
+  if (!moved) keep(moved.error());
+  size_t next = 0;
+  for (size_t k = 0; moved && k < portion.files.size(); ++k) {
+    for_each_read(portion.files[k], [&](PathRead& read) { read.result = (*moved)[next++]; });
   }
-  (void)volume_.close_many(portion.descriptors);  // which were read
 }
 
 void PathReads::keep(const Error& error) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,16 +41,24 @@ class PathReads {
   Expected<void> read();
 
  private:
-  /// Files that are open together.
+  /// Files that are open together, until it goes, and for as long as they are read.
   struct Portion {
-    std::vector<size_t> files;  // by number
-    std::vector<int> descriptors;
+    explicit Portion(Volume& volume) : volume_(volume) {}
+    Portion(const Portion&) = delete;
+    Portion& operator=(const Portion&) = delete;
+    ~Portion();
+
+    std::vector<size_t> files{};  // by number
+    std::vector<int> descriptors{};
     std::optional<RangeCall> call{};
+
+   private:
+    Volume& volume_;
   };
 
-  Portion open_some(bool others);
+  std::unique_ptr<Portion> open_some(bool others);
   void begin(Portion& portion);
-  void finish(const Portion& portion);
+  void finish(Portion& portion);
   void keep(const Error& error);
   /// Calls `act` with each read of a file.
   template <typename Act>
