@@ -184,6 +184,7 @@ class Keeper {
     Ended ended{0, false, false, {}};
     Silence silence(options_);
     Clock::time_point came_up;
+    bool was_signalled = false;
     for (;;) {
       pollfd looks[] = {{signals_.get(), POLLIN, 0}, {worker.connection().get(), POLLIN, 0}};
       if (::poll(looks, std::size(looks), static_cast<int>(kLookPeriod.count())) < 0) {
@@ -192,7 +193,7 @@ class Keeper {
       }
       if (looks[1].revents == 0) silence.go_on(worker);
       if (take_signal()) {
-        worker.signal(ended.on_purpose ? SIGKILL : SIGTERM);
+        worker.signal(std::exchange(was_signalled, true) ? SIGKILL : SIGTERM);
         ended.on_purpose = true;
       }
       if (looks[1].revents == 0) continue;
