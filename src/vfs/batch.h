@@ -111,12 +111,12 @@ GOFS_HD inline Batch* find_batch_descriptor(BatchTable& table, int bd,
 
 namespace detail {
 
-/// Finds room for `count` files of a batch of `owner`, as Batch::taken has it, between the other
-/// batches. By one lane, under the table's lock.
-GOFS_HD inline int place_batch(BatchTable& table, uint32_t count, uint32_t owner) {
+/// Finds room for a batch of `count` files between the other batches. By one lane, under the
+/// table's lock, which takes the batch then.
+GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
   int free_batch = -EMFILE;
   for (uint32_t i = 0; i < kBatchesMax && free_batch < 0; ++i) {
-    if (table.batches[i].taken == 0) free_batch = static_cast<int>(i);
+    if (simt::load_relaxed(table.batches[i].taken) == 0) free_batch = static_cast<int>(i);
   }
   if (free_batch < 0) return free_batch;
   // First fit: after the start, or after some other batch.
@@ -124,13 +124,13 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count, uint32_t owner
     uint64_t first = 0;
     if (candidate < kBatchesMax) {
       const Batch& before = table.batches[candidate];
-      if (before.taken == 0) continue;
+      if (simt::load_relaxed(before.taken) == 0) continue;
       first = uint64_t{before.first} + before.count;
     }
     bool fits = first + count <= table.capacity;
     for (uint32_t i = 0; i < kBatchesMax && fits; ++i) {
       const Batch& other = table.batches[i];
-      fits = other.taken == 0 || first + count <= other.first ||
+      fits = simt::load_relaxed(other.taken) == 0 || first + count <= other.first ||
              first >= uint64_t{other.first} + other.count;
     }
     if (fits) {
@@ -142,8 +142,6 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count, uint32_t owner
       batch.ahead_first = batch.ahead_end = 0;
       batch.reserved = batch.entry_levels = 0;
       batch.has_nat = false;
-      batch.holder = nullptr;
-      simt::store_release(batch.taken, owner);
       return free_batch;
     }
   }
@@ -158,10 +156,12 @@ GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32
   if (warp.thread_rank() == 0) {
     if (holder != nullptr) f2fs::enter_address_readers(*holder);
     lock_table(table.lock);
-    bd = place_batch(table, count, owner_of_client(client_of(warp)) | hidden);
+    bd = place_batch(table, count);
     if (bd >= 0) {
-      table.batches[bd].directory_ino = directory_ino;
-      table.batches[bd].holder = holder;
+      Batch& batch = table.batches[bd];
+      batch.directory_ino = directory_ino;
+      batch.holder = holder;
+      simt::store_release(batch.taken, owner_of_client(client_of(warp)) | hidden);
     }
     simt::unlock(table.lock);
     if (bd < 0 && holder != nullptr) f2fs::leave_address_readers(*holder);

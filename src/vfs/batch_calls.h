@@ -38,6 +38,7 @@ GOFS_HD int64_t with_batch(simt::AnyWarp auto warp, Filesystem& fs, int bd, Call
     is_mine = simt::look_after_add(batch.taken) == owner_of_client(client_of(warp)) ? 1 : 0;
   }
   is_mine = warp.shfl(is_mine, 0);
+  warp.sync();  // what the first lane has acquired, all have
   const int64_t answer = is_mine != 0 ? call(batch) : -EBADF;
   warp.sync();
   if (warp.thread_rank() == 0) {
