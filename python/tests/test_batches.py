@@ -16,6 +16,7 @@ import numpy
 import pytest
 
 import gofs
+from conftest import BACKEND
 from fake_torch import FakeTorch, Tensor
 from gofs.torch import Batch, BatchLoader, FileDataset
 
@@ -188,7 +189,7 @@ def test_batches_are_tensors_where_torch_is_installed(
     found: dict[str, bytes] = {}
     for batch, other in zip(loader, on_device):
         assert isinstance(batch.data, Tensor)
-        assert batch.data.device == "cpu"
+        assert batch.data.device == ("cuda:0" if BACKEND == "cuda" else "cpu")  # as the volume's
         assert other.data.device == "fake:0"
         assert other.data.array.tobytes() == batch.data.array.tobytes()
         found.update(contents_of(batch._replace(data=batch.data.numpy())))
