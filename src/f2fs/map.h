@@ -59,6 +59,36 @@ struct SupplyNothing {
   GOFS_HD int operator()(uint32_t, const MissingNode&, uint32_t&) const { return 0; }
 };
 
+/// What a walk has found instead of a node that a word of its parent names; of the inode,
+/// parent_nid is 0.
+struct WrongNode {
+  uint32_t parent_nid;
+  uint32_t parent_word;
+  uint32_t nid;
+  Corruption found;
+};
+
+/// Whether the volume is damaged there, or the node has been removed since its parent was read, as
+/// address readers may see it (address_readers.h): its number goes first from its parent, then from
+/// the NAT. Collective; per lane in `lanes` 0: it has gone, and a hole begins; -ENOENT: the inode
+/// has gone; -EUCLEAN (reported), and others from the device.
+GOFS_NOINLINE GOFS_HD inline int judge_wrong_node(simt::AnyWarp auto warp, Volume& volume,
+                                                  uint32_t lanes, uint32_t ino,
+                                                  const WrongNode& wrong) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool has_parent = wrong.parent_nid != 0;
+  uint32_t named = 0;
+  const int read = find_nodes(
+      warp, volume, warp.ballot(mine && has_parent), wrong.parent_nid, ino,
+      [&](const format::NodeBlock& node) {
+        named = load_address(reinterpret_cast<const uint32_t*>(&node) + wrong.parent_word);
+      });
+  if (!mine) return 0;
+  if (!has_parent) return -ENOENT;  // the caller has read it
+  if (read < 0) return read == -ENOENT ? 0 : read;
+  return named == wrong.nid ? report(*volume.corruptions, wrong.found) : 0;
+}
+
 /// walk_nodes() of all lanes, level by level.
 template <typename Supply>
 GOFS_NOINLINE GOFS_HD int walk_together(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes,
@@ -82,37 +112,51 @@ GOFS_NOINLINE GOFS_HD int walk_together(simt::AnyWarp auto warp, Volume& volume,
   last = LastNode{};
   constexpr uint32_t kFirstNidWord = offsetof(format::Inode, i_nid) / 4;
   uint32_t nid = inode.ino;
+  uint32_t parent_nid = 0;
+  uint32_t parent_word = 0;
   for (int level = 0; level <= static_cast<int>(format::kNodeDepthMax); ++level) {
     const uint32_t going = warp.ballot(active && level <= depth);
     if (going == 0) break;
     const bool mine = (going >> rank & 1u) != 0;
     uint32_t next = 0;
-    bool in_place = true;
-    const int read =
-        with_nodes(warp, volume, going, nid, inode.ino, [&](const format::NodeBlock& node) {
+    Corruption found{};
+    int read = with_nodes_or(
+        warp, volume, going, nid, inode.ino,
+        [&](const Corruption& mismatch) {
+          found = mismatch;
+          return -ENOENT;
+        },
+        [&](const format::NodeBlock& node) {
           if (level == 0) {
             next = depth == 0 ? load_address(&node.inode.i_addr[inode.extra_words + offsets[0]])
                               : load_address(&node.inode.i_nid[offsets[0]]);
-          } else {
+          } else if (node.footer.node_offset() == node_offsets[level]) {
             // Direct and indirect nodes are both arrays of words.
             next = load_address(&node.direct.addr[offsets[level]]);
-            in_place = node.footer.node_offset() == node_offsets[level];
+          } else {
+            found = {Structure::kNodeFooter, 0, nid, index};
           }
         });
+    const bool is_wrong = mine && found.structure != Structure::kNone;
+    const uint32_t wrong = warp.ballot(is_wrong);
+    if (wrong != 0) {
+      const int judged =
+          judge_wrong_node(warp, volume, wrong, inode.ino, {parent_nid, parent_word, nid, found});
+      if (is_wrong) read = judged;
+    }
     int supplied = 0;
-    const uint32_t absent = warp.ballot(mine && read == 0 && in_place && level < depth && !next);
+    const uint32_t word = (level == 0 ? kFirstNidWord : 0) + offsets[level];
+    const uint32_t absent = warp.ballot(mine && read == 0 && !is_wrong && level < depth && !next);
     if (absent != 0) {
-      const MissingNode missing{nid, (level == 0 ? kFirstNidWord : 0) + offsets[level],
-                                node_offsets[simt::min(level, depth - 1) + 1]};
+      const MissingNode missing{nid, word, node_offsets[simt::min(level, depth - 1) + 1]};
       supplied = supply(absent, missing, next);
     }
     if (!mine) continue;
     if ((absent >> rank & 1u) != 0 && supplied < 0) {
       result = supplied;
       active = false;
-    } else if (read < 0 || !in_place) {
-      result =
-          read < 0 ? read : report(*volume.corruptions, {Structure::kNodeFooter, 0, nid, index});
+    } else if (read < 0 || is_wrong) {
+      result = read;
       place.span = rest_of_subtree(offsets, level - 1, depth);
       active = false;
     } else if (level == depth) {
@@ -124,6 +168,8 @@ GOFS_NOINLINE GOFS_HD int walk_together(simt::AnyWarp auto warp, Volume& volume,
       place.span = rest_of_subtree(offsets, level, depth);
       active = false;  // a whole subtree of holes
     } else {
+      parent_nid = nid;
+      parent_word = word;
       nid = next;
     }
   }
@@ -192,6 +238,14 @@ GOFS_HD inline void fill_map_row(simt::AnyWarp auto warp, const Volume& volume, 
   }
 }
 
+/// What the footer of the node says that has the address of a file block.
+GOFS_HD inline uint32_t node_offset_of(uint64_t index, uint32_t slot_count) {
+  uint32_t offsets[4] = {};
+  uint32_t node_offsets[4] = {};
+  const int depth = format::node_path(index, slot_count, offsets, node_offsets);
+  return depth < 0 ? 0 : node_offsets[depth];
+}
+
 /// Enters all addresses of the node `last` into the block map of `inode`, as far as there is one,
 /// the whole warp working on one lane's node after the other: a lane that asked for one block of it
 /// will ask for others. It may be changed by writers of other blocks of the file: they enter an
@@ -209,9 +263,11 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volum
     const uint32_t first_word = warp.shfl(last.first_word, owner);
     const uint64_t first_index = warp.shfl(last.first_index, owner);
     const uint64_t end = first_index + warp.shfl(last.count, owner);
+    const uint32_t node_offset = node_offset_of(first_index, warp.shfl(uint32_t{inode.slot_count}, owner));
     const auto* const maps =
         reinterpret_cast<const FileMaps*>(warp.shfl(reinterpret_cast<uint64_t>(inode.maps), owner));
-    (void)with_nodes(warp, volume, all, nid, ino, [&](const format::NodeBlock& node) {
+    (void)find_nodes(warp, volume, all, nid, ino, [&](const format::NodeBlock& node) {
+      if (node.footer.node_offset() != node_offset) return;  // another one that has its number now
       const auto* const words = reinterpret_cast<const uint32_t*>(&node) + first_word;
       for (uint64_t at = first_index; at < end;) {
         const uint32_t segment = block_segment(at);

@@ -17,14 +17,6 @@ inline constexpr uint32_t kPagesToPunch = 1 + kNodesPerPunch + 2;
 
 namespace detail {
 
-/// What the footer of the node says that has the address of a file block.
-GOFS_HD inline uint32_t node_offset_of(uint64_t index, uint32_t slot_count) {
-  uint32_t offsets[4] = {};
-  uint32_t node_offsets[4] = {};
-  const int depth = format::node_path(index, slot_count, offsets, node_offsets);
-  return depth < 0 ? 0 : node_offsets[depth];
-}
-
 /// Frees file blocks from `next` up to `end`, as many as a portion has; `next` becomes the first
 /// that was not looked at. Collective, uniform. 0 or a negative errno.
 GOFS_NOINLINE GOFS_HD inline int punch_blocks(simt::AnyWarp auto warp, Operation& op, Inode& inode,

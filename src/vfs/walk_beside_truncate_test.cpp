@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks down a file's nodes by address readers, which hold no lock, while others cut the file.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "f2fs/address_readers.h"
+#include "f2fs/load_inode.h"
+#include "f2fs/map.h"
+#include "f2fs/operation_for_test.hpp"
+#include "vfs/open.h"
+#include "vfs/resize.h"
+#include "vfs/write.h"
+#include "vfs/writing_vfs_for_test.hpp"
+
+namespace gofs::vfs {
+namespace {
+
+constexpr uint64_t kFar = uint64_t{8} << 20;       // behind the inode's own addresses
+constexpr uint64_t kFarther = uint64_t{12} << 30;  // under an indirect node
+
+class WalkBesideTruncate : public WritingVfsTest {
+ protected:
+  WalkBesideTruncate() : WritingVfsTest([](image::ImageBuilder&) {}) {
+    put_file("/f", 10'000, 'a');
+    fd_ = static_cast<int>(
+        as_root([&](const simt::Warp& warp) { return open(warp, fs(), "/f", kOpenReadWrite); }));
+    EXPECT_GE(fd_, 0);
+  }
+  uint32_t ino() { return fs().open_inodes[fs().descriptors[fd_].open_inode].inode.ino; }
+  uint32_t findings() { return f2fs::count_findings(*volume().corruptions); }
+  int64_t write_at(uint64_t offset) {
+    return as_root([&](const simt::Warp& warp) { return pwrite(warp, fs(), fd_, "x", 1, offset); });
+  }
+  int fd_ = -1;
+};
+GOFS_AT_BOTH_WIDTHS(WalkBesideTruncate);
+
+TEST_P(WalkBesideTruncate, finds_holes_and_no_damage) {
+  constexpr uint32_t kWalkers = 3;
+  std::atomic<bool> done{false};
+  testing::run_crowd({1 + kWalkers, GetParam()}, [&](const simt::Warp& warp, uint32_t index) {
+    if (index == 0) {
+      for (int round = 0; round < 300; ++round) {
+        EXPECT_EQ(pwrite(warp, fs(), fd_, "x", 1, round % 2 == 0 ? kFar : kFarther), 1);
+        EXPECT_EQ(ftruncate(warp, fs(), fd_, 5000), 0);
+      }
+      if (warp.thread_rank() == 0) done = true;
+      return;
+    }
+    for (;;) {
+      if (warp.shfl(done ? 1u : 0u, 0) != 0) break;
+      if (warp.thread_rank() == 0) f2fs::enter_address_readers(*fs().writer);
+      warp.sync();
+      f2fs::Inode inode{};
+      EXPECT_EQ(f2fs::load_inodes(warp, volume(), 1u, ino(), inode), 0);
+      for (const uint64_t offset : {kFar, kFarther}) {
+        f2fs::BlockPlace place{};
+        EXPECT_EQ(f2fs::map_blocks(warp, volume(), 1u, inode, offset / kBlockBytes, place), 0);
+      }
+      warp.sync();
+      if (warp.thread_rank() == 0) f2fs::leave_address_readers(*fs().writer);
+    }
+  });
+  EXPECT_EQ(findings(), 0u);
+}
+
+TEST_P(WalkBesideTruncate, a_node_that_its_parent_names_no_more_is_a_hole) {
+  ASSERT_EQ(write_at(kFarther), 1);
+  constexpr uint32_t kWord = offsetof(format::Inode, i_nid) / 4;
+  uint32_t nid = 0;
+  uint32_t word = 0;
+  const auto judge = [&](const f2fs::Corruption& found) {
+    return as_root([&](const simt::Warp& warp) {
+      return int64_t{
+          f2fs::detail::judge_wrong_node(warp, volume(), 1u, ino(), {ino(), word, nid, found})};
+    });
+  };
+  for (uint32_t i = 0; nid == 0 && i < format::kInodeNids; ++i) {
+    as_root([&](const simt::Warp& warp) {
+      return f2fs::with_nodes(warp, volume(), 1u, ino(), ino(), [&](const format::NodeBlock& node) {
+        nid = node.inode.i_nid[i];
+        word = kWord + i;
+      });
+    });
+  }
+  ASSERT_NE(nid, 0u);
+  const f2fs::Corruption damage{f2fs::Structure::kNatEntry, 0, nid, 7};
+  ASSERT_EQ(as_root([&](const simt::Warp& warp) { return ftruncate(warp, fs(), fd_, 5000); }), 0);
+  EXPECT_EQ(judge(damage), 0);
+  EXPECT_EQ(findings(), 0u);
+  ASSERT_EQ(write_at(kFarther), 1);
+  as_root([&](const simt::Warp& warp) {
+    return f2fs::with_nodes(warp, volume(), 1u, ino(), ino(), [&](const format::NodeBlock& node) {
+      nid = f2fs::load_address(reinterpret_cast<const uint32_t*>(&node) + word);
+    });
+  });
+  ASSERT_NE(nid, 0u);
+  EXPECT_EQ(judge({f2fs::Structure::kNatEntry, 0, nid, 7}), -EUCLEAN);
+  EXPECT_EQ(findings(), 1u);
+}
+
+}  // namespace
+}  // namespace gofs::vfs
