@@ -18,6 +18,7 @@
 // one over where it lies, and others behind it.
 #pragma once
 
+#include "f2fs/capability_looks.h"
 #include "f2fs/store_blocks.h"
 
 namespace gofs::f2fs {
@@ -29,7 +30,7 @@ struct EndProbe {
   uint32_t slot_count;
   format::Log log;
   int failed;
-  uint32_t no_capability;
+  uint32_t capability_looks;
   int64_t modified_seconds;
   int64_t changed_seconds;
   uint64_t size_bytes;
@@ -67,7 +68,7 @@ GOFS_HD inline EndProbe probe_end(const Writer& writer, const Inode& inode, cons
                      inode.slot_count,
                      log_of_data(inode),
                      simt::load_here(writer.failed),
-                     simt::load_here(inode.no_capability),
+                     simt::load_here(inode.capability_looks),
                      simt::load_here(inode.modified.seconds),
                      simt::load_here(inode.changed.seconds),
                      simt::load_here(inode.size_bytes),
@@ -120,7 +121,7 @@ GOFS_HD inline bool probe_blocks(simt::AnyWarp auto warp, const Volume& volume, 
   probe.frames[1] = warp.size() == 1 ? find_frame(volume.cache, probe.key(1)) : warp.shfl(frame, 1);
   const uint32_t slots = number == 0 ? end_probe.slot_count : uint32_t{format::kNodeSlots};
   const bool fits = (index + count) << kBlockShift <= kFileBytesMax;
-  return end_probe.failed == 0 && end_probe.no_capability != 0 && fits &&
+  return end_probe.failed == 0 && is_without_capability(end_probe.capability_looks) && fits &&
          end_probe.modified_seconds == now.seconds && end_probe.changed_seconds == now.seconds &&
          end_probe.log == format::kWarmData && end_probe.size_bytes != 0 && probe.dnode.nid != 0 &&
          probe.dnode.number == number && slots - probe.slot >= count &&

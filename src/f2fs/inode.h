@@ -52,7 +52,7 @@ struct Inode {
   uint32_t times_pending;
   uint32_t moving_out;  // of an open file: the lock of who moves its contents out of the inode
   int64_t times_set_ns;
-  uint32_t no_capability;  // of an open file: 1, it is known to have none [V18]
+  uint32_t capability_looks;  // of an open file (capability_looks.h) [V18]
   uint32_t clean_tail;  // of an open file: 1, its last block is known to have zeros behind the end
   /// Of an open file: its size without what writes under way have made of it, which may be taken
   /// back (update_inode.h).

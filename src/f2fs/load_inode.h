@@ -34,7 +34,7 @@ GOFS_NOINLINE GOFS_HD inline int unpack_inode(Volume& volume, const format::Node
   inode.times_pending = 0;
   inode.moving_out = 0;
   inode.times_set_ns = 0;
-  inode.no_capability = 0;
+  inode.capability_looks = 0;
   inode.clean_tail = 0;
   inode.mode = format::load_u16(&raw.i_mode);
   inode.advise = raw.i_advise;

@@ -11,6 +11,7 @@
 // Who is under way then finds out at the end, too.
 #pragma once
 
+#include "f2fs/capability_looks.h"
 #include "f2fs/change_pages.h"
 #include "f2fs/inode.h"
 #include "f2fs/inode_words.h"
@@ -158,7 +159,7 @@ GOFS_NOINLINE GOFS_HD inline int note_times(simt::AnyWarp auto warp, Operation& 
     // By a caller that has pinned the page: what sets other times, or set-ID bits, resets it after
     // that.
     const auto note = [&] {
-      if (detail::has_setid(raw) || simt::load_relaxed(inode.no_capability) == 0) return;
+      if (detail::has_setid(raw) || !is_known_without_capability(inode)) return;
       simt::store_relaxed(inode.times_set_ns, nanoseconds_of(detail::modified_of(raw)));
     };
     if (noted) note();

@@ -10,6 +10,7 @@
 // full, so that a search looks no further for what is not there.
 #pragma once
 
+#include "f2fs/capability_looks.h"
 #include "f2fs/dnode_cache.h"
 #include "f2fs/write_over.h"
 #include "vfs/filesystem.h"
@@ -148,7 +149,7 @@ GOFS_HD inline void invalidate_times_set(Filesystem& fs, uint32_t ino) {
   const int index = find_open_inode(fs, home, ino);
   if (index >= 0) {
     f2fs::Inode& inode = fs.open_inodes[index].inode;
-    simt::store_release(inode.no_capability, 0u);  // [V18]
+    f2fs::capability_may_be_there(inode);
     simt::store_relaxed(inode.times_set_ns, int64_t{0});
   }
   simt::unlock(lock);

@@ -6,6 +6,7 @@
 // first write looks.
 #pragma once
 
+#include "f2fs/capability_looks.h"
 #include "vfs/change_attributes.h"
 #include "vfs/foreground_gc.h"
 
@@ -15,12 +16,9 @@ namespace gofs::vfs::detail {
 GOFS_NOINLINE GOFS_HD inline int look_for_capability(simt::AnyWarp auto warp, Filesystem& fs,
                                                      f2fs::Inode& inode) {
   const bool leader = warp.thread_rank() == 0;
-  // Noted before the look: a call that sets one resets this afterwards, so that either it does so
-  // later than this, or what it set is found here.
-  if (leader) {
-    simt::AtomicRef<uint32_t>(inode.no_capability)
-        .exchange(1u, simt::memory_order_acquire);  // [V18]
-  }
+  // A call that sets one says so afterwards: either it does so later than this, or what it set is
+  // found here.
+  const uint32_t looks = leader ? f2fs::begin_capability_look(inode) : 0;
   warp.sync();
   f2fs::Inode now{};
   int error = load_uniform(warp, fs, inode.ino, now);
@@ -31,7 +29,8 @@ GOFS_NOINLINE GOFS_HD inline int look_for_capability(simt::AnyWarp auto warp, Fi
           return drop_capability(warp, op, loaded);
         });
   }
-  if (error < 0 && leader) simt::store_relaxed(inode.no_capability, 0u);
+  // Not before it is gone: others write at once then.
+  if (error == 0 && leader) f2fs::without_capability(inode, looks);
   return error;
 }
 
@@ -39,8 +38,8 @@ GOFS_NOINLINE GOFS_HD inline int look_for_capability(simt::AnyWarp auto warp, Fi
 /// uniform, by a caller that holds no locks. 0 or a negative errno.
 GOFS_HD inline int lose_capability(simt::AnyWarp auto warp, Filesystem& fs, f2fs::Inode& inode) {
   if (fs.writer == nullptr) return 0;
-  const uint32_t none = warp.shfl(simt::load_relaxed(inode.no_capability), 0);
-  return none != 0 ? 0 : look_for_capability(warp, fs, inode);
+  const uint32_t looks = warp.shfl(simt::load_relaxed(inode.capability_looks), 0);
+  return f2fs::is_without_capability(looks) ? 0 : look_for_capability(warp, fs, inode);
 }
 
 /// Before a write of `bytes` to an open file. Collective, uniform, by a caller that holds no locks.

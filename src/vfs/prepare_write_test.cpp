@@ -5,11 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "f2fs/capability_looks.h"
+#include "testing/held_command.hpp"
 #include "vfs/async.h"
 #include "vfs/async_write.h"
 #include "vfs/fallocate.h"
@@ -119,16 +122,53 @@ TEST_P(PrepareWriteTest, that_there_is_none_is_looked_up_once_and_forgotten_when
               }),
               int64_t{kBlockBytes});
   };
-  EXPECT_EQ(inode.no_capability, 0u);
+  EXPECT_FALSE(f2fs::is_known_without_capability(inode));
   overwrite();
-  EXPECT_EQ(inode.no_capability, 1u);
+  EXPECT_TRUE(f2fs::is_known_without_capability(inode));
   EXPECT_EQ(give("user.any", "x"), 0);
-  EXPECT_EQ(inode.no_capability, 1u);
+  EXPECT_TRUE(f2fs::is_known_without_capability(inode));
   EXPECT_EQ(give("security.capability", kCapability), 0);
-  EXPECT_EQ(inode.no_capability, 0u);
+  EXPECT_FALSE(f2fs::is_known_without_capability(inode));
   EXPECT_EQ(inode.times_set_ns, 0) << "no fast path";
   overwrite();
   EXPECT_EQ(size_of("security.capability"), -ENODATA);
+}
+
+TEST_P(PrepareWriteTest, nobody_writes_before_the_capability_is_gone) {
+  constexpr uint32_t kWriters = 4;
+  for (int round = 0; round < 200; ++round) {
+    ASSERT_EQ(give("security.capability", kCapability), 0);
+    std::atomic<uint32_t> ready{0};
+    testing::run_crowd({kWriters, GetParam()}, [&](const simt::Warp& warp, uint32_t index) {
+      if (warp.thread_rank() == 0) ready.fetch_add(1);
+      EXPECT_TRUE(testing::wait_until([&] { return ready.load() == kWriters; }));
+      warp.sync();
+      EXPECT_EQ(pwrite(warp, fs(), fd_, block(), kBlockBytes, uint64_t{index} * kBlockBytes),
+                int64_t{kBlockBytes});
+      EXPECT_EQ(getxattr(warp, fs(), "/f", LastLink::kFollow, "security.capability", nullptr, 0),
+                -ENODATA);
+    });
+    if (HasFailure()) return;
+  }
+}
+
+TEST(CapabilityLooks, what_is_set_during_a_look_is_not_overlooked) {
+  f2fs::Inode inode{};
+  const uint32_t first = f2fs::begin_capability_look(inode);
+  const uint32_t second = f2fs::begin_capability_look(inode);
+  f2fs::without_capability(inode, first);
+  f2fs::without_capability(inode, second);
+  EXPECT_TRUE(f2fs::is_known_without_capability(inode));
+  const uint32_t third = f2fs::begin_capability_look(inode);
+  f2fs::capability_may_be_there(inode);
+  f2fs::without_capability(inode, third);
+  EXPECT_FALSE(f2fs::is_known_without_capability(inode));
+  const uint32_t fourth = f2fs::begin_capability_look(inode);
+  f2fs::capability_may_be_there(inode);
+  f2fs::without_capability(inode, fourth);
+  EXPECT_FALSE(f2fs::is_known_without_capability(inode));
+  f2fs::without_capability(inode, f2fs::begin_capability_look(inode));
+  EXPECT_TRUE(f2fs::is_known_without_capability(inode));
 }
 
 }  // namespace

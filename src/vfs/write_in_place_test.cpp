@@ -224,10 +224,10 @@ INSTANTIATE_TEST_SUITE_P(width, WriteInPlaceTest,
 TEST_P(WriteInPlaceTest, a_lone_part_takes_the_straight_way_by_every_call) {
   for (const SmallCall& call : lone_calls()) {
     note_times();
-    opened().inode.no_capability = 0;
+    opened().inode.capability_looks = 0;
     EXPECT_TRUE(stays(call, 3 * kBlockBytes, kBlockBytes)) << call.name;
     EXPECT_TRUE(stays(call, 5 * kBlockBytes + 512, 1024)) << call.name;
-    EXPECT_EQ(opened().inode.no_capability, 0u) << call.name;
+    EXPECT_EQ(opened().inode.capability_looks, 0u) << call.name;
   }
   expect_contents();
 }
