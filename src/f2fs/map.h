@@ -263,7 +263,8 @@ GOFS_NOINLINE GOFS_HD inline void fill_block_maps(simt::AnyWarp auto warp, Volum
     const uint32_t first_word = warp.shfl(last.first_word, owner);
     const uint64_t first_index = warp.shfl(last.first_index, owner);
     const uint64_t end = first_index + warp.shfl(last.count, owner);
-    const uint32_t node_offset = node_offset_of(first_index, warp.shfl(uint32_t{inode.slot_count}, owner));
+    const uint32_t node_offset =
+        node_offset_of(first_index, warp.shfl(uint32_t{inode.slot_count}, owner));
     const auto* const maps =
         reinterpret_cast<const FileMaps*>(warp.shfl(reinterpret_cast<uint64_t>(inode.maps), owner));
     (void)find_nodes(warp, volume, all, nid, ino, [&](const format::NodeBlock& node) {
