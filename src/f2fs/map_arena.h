@@ -18,6 +18,7 @@ namespace gofs::f2fs {
 struct MapArena {
   static constexpr uint32_t kUnitWords = 32;  // a line, the map of a file of up to 32 blocks
   static constexpr uint32_t kNoHome = ~0u;
+  static constexpr uint64_t kRefusalNs = 10'000'000;
 
   uint32_t* words;
   uint32_t* used;       // a bit a unit [F7]
@@ -26,6 +27,8 @@ struct MapArena {
   uint32_t cursor;   // where the last search under the lock ended
   uint32_t refused;  // so many contiguous units, or more, there are not, until some are released;
                      // 0: not known
+  /// And until then: who has released some at that moment may not have seen that it counts.
+  uint64_t refused_until_ns;
   static constexpr uint32_t kHints = 256;
   static constexpr uint32_t kWordsApart = 4;  // processors begin so far from each other
   uint32_t hints[kHints];  // for processors: how many words of bits before the last one to begin,
@@ -99,7 +102,7 @@ struct MapArena {
   /// A unit, or unit_count.
   GOFS_HD uint32_t take_one() {
     const uint32_t count = unit_count / 32;
-    if (count == 0 || simt::load_relaxed(refused) == 1) return unit_count;
+    if (count == 0 || is_refused(1)) return unit_count;
     const uint32_t processor = simt::processor_id();
     uint32_t& hint = hints[processor % kHints];
     const uint32_t known = simt::load_relaxed(hint);
@@ -115,8 +118,16 @@ struct MapArena {
         return 32 * (count - 1 - back) + simt::lowest_bit(bit);
       }
     }
-    simt::store_relaxed(refused, 1u);
+    refuse(1);
     return unit_count;
+  }
+  GOFS_HD bool is_refused(uint32_t units) const {
+    const uint32_t from = simt::load_relaxed(refused);
+    return from != 0 && units >= from && simt::now_ns() < simt::load_relaxed(refused_until_ns);
+  }
+  GOFS_HD void refuse(uint32_t units) {
+    simt::store_relaxed(refused_until_ns, simt::now_ns() + kRefusalNs);
+    simt::store_relaxed(refused, units);
   }
   /// settle() of one unit.
   GOFS_HD void settle_one(uint32_t& home) {
@@ -131,14 +142,13 @@ struct MapArena {
 
   /// So many contiguous units, or unit_count. Under the lock.
   GOFS_HD uint32_t take(uint32_t units) {
-    const uint32_t refused_now = simt::load_relaxed(refused);
-    if (refused_now != 0 && units >= refused_now) return unit_count;
+    if (is_refused(units)) return unit_count;
     for (;;) {
       uint32_t first = find(cursor, units);
       if (first == unit_count) first = find(0, units);
       if (first == unit_count) {
         // Who has released some since then does not know that it counts.
-        simt::store_relaxed(refused, units);
+        refuse(units);
         first = find(0, units);
         if (first == unit_count) return unit_count;
         simt::store_relaxed(refused, 0u);

@@ -91,6 +91,18 @@ TEST(MapArenaTest, what_was_refused_is_refused_until_something_comes_back) {
   EXPECT_EQ(three, pieces[32]);
 }
 
+// As one that was released while the search went on, unseen, would leave it.
+TEST(MapArenaTest, a_refusal_that_nobody_takes_back_ends) {
+  ArenaOwner arena(32);
+  for (const uint32_t units : {1u, 3u}) {
+    arena->refused = 1;
+    arena->refused_until_ns = simt::now_ns() + 3600'000'000'000;
+    EXPECT_EQ(arena->allocate(uint64_t{units} * kUnit), nullptr);
+    arena->refused_until_ns = simt::now_ns();
+    EXPECT_NE(arena->allocate(uint64_t{units} * kUnit), nullptr);
+  }
+}
+
 TEST(MapArenaTest, what_lies_in_an_arena_is_what_a_list_of_pieces_says) {
   constexpr uint32_t kUnits = 160;
   ArenaOwner arena(kUnits);

@@ -28,10 +28,12 @@ GOFS_HD inline uint32_t place_from(const Filesystem& fs, uint32_t home, uint32_t
   return index < places ? index : index - places;
 }
 
-/// The place of an inode that belongs to `home`, or -1. Under the home's lock.
+/// The place of an inode that belongs to `home`, or -1. Under the home's lock, or where nobody has
+/// it.
 GOFS_HD inline int find_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) {
   const OpenInodeSet& set = fs.open_inode_sets[home];
-  const uint32_t looks = set.elsewhere == 0 ? kOpenInodeWays : set.reach;
+  const uint32_t looks =
+      simt::load_relaxed(set.elsewhere) == 0 ? kOpenInodeWays : simt::load_relaxed(set.reach);
   for (uint32_t k = 0; k < looks; ++k) {
     const uint32_t index = place_from(fs, home, k);
     if (simt::load_relaxed(fs.open_inodes[index].ino) == ino) return static_cast<int>(index);
@@ -54,7 +56,8 @@ GOFS_HD inline int take_open_inode(Filesystem& fs, uint32_t home, uint32_t ino) 
     }
     if (k >= kOpenInodeWays) {
       OpenInodeSet& set = fs.open_inode_sets[home];
-      set.reach = set.elsewhere++ == 0 ? k + 1 : simt::max(set.reach, k + 1);
+      simt::store_relaxed(set.reach, set.elsewhere == 0 ? k + 1 : simt::max(set.reach, k + 1));
+      simt::store_relaxed(set.elsewhere, set.elsewhere + 1);
     }
     return static_cast<int>(index);
   }
@@ -216,7 +219,7 @@ GOFS_HD inline Released release_open_inode(Filesystem& fs, uint32_t index) {
     released.maps = f2fs::memory_of_maps(open.maps);
     if (open.removed != 0) released.removed_ino = open.inode.ino;
     release_records(fs.records, index, open.records);
-    if (index / kOpenInodeWays != home) --set.elsewhere;
+    if (index / kOpenInodeWays != home) simt::store_relaxed(set.elsewhere, set.elsewhere - 1);
     simt::store_release(open.ino, 0u);  // [V4]
   }
   simt::unlock(set.lock);
