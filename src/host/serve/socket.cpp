@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/serve/socket.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -10,6 +12,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "host/serve/control.h"
@@ -25,6 +30,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 128;
 // So long a keeper waits in the queue of one that has the name.
 constexpr std::chrono::milliseconds kTryTimeout{1'000};
+// So long one waits for others that look at the name, who have it for kTryTimeout at the most.
+constexpr std::chrono::milliseconds kLockTimeout{5'000};
+constexpr std::chrono::milliseconds kLockPause{1};
 #ifdef SO_PASSRIGHTS
 constexpr int kPassRights = SO_PASSRIGHTS;
 #else
@@ -70,6 +78,50 @@ int connect_to(const ssd::Descriptor& one, const std::string& path, Clock::time_
   }
 }
 
+/// 0: there is none.
+uint64_t inode_at(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+/// Whoever looks at a socket's name, and then changes it, is alone meanwhile: he has locked a file
+/// beside it, which goes with the lock. A lock of the folder would do, but anybody may lock what he
+/// may read, and nobody else should keep a server from beginning; this file is for those alone who
+/// may make names there. Who is killed leaves it, and the next one takes it over.
+class NameLock {
+ public:
+  /// Throws std::system_error: ETIMEDOUT, or what open() says.
+  explicit NameLock(const std::string& path) : path_(path + ".lock") {
+    const Clock::time_point deadline = Clock::now() + kLockTimeout;
+    while (!try_lock()) {
+      if (Clock::now() > deadline) {
+        ssd::fail_with(ETIMEDOUT, path + ": another server has locked " + path_ +
+                                      " and does not begin or end");
+      }
+      std::this_thread::sleep_for(kLockPause);
+    }
+  }
+  ~NameLock() { (void)::unlink(path_.c_str()); }
+  NameLock(const NameLock&) = delete;
+  NameLock& operator=(const NameLock&) = delete;
+
+ private:
+  bool try_lock() {
+    file_ = ssd::Descriptor::open(path_, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (!file_.is_open()) ssd::fail_with(errno, path_);
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK || errno == EINTR) return false;
+      ssd::fail_with(errno, path_);
+    }
+    // Who had it before has removed it, perhaps, and another one has made one since.
+    struct stat status {};
+    return ::fstat(file_.get(), &status) == 0 && status.st_ino == inode_at(path_);
+  }
+
+  const std::string path_;
+  ssd::Descriptor file_;
+};
+
 /// That no server answers there, and nothing is lost with the name.
 void expect_free(const std::string& path) {
   struct stat status {};
@@ -83,13 +135,10 @@ void expect_free(const std::string& path) {
   if (error != ECONNREFUSED) ssd::fail_with(error, path);
 }
 
-/// 0: there is none.
-uint64_t inode_at(const std::string& path) {
-  struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
-}
-
-ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
+/// `inode` becomes that of the name.
+ssd::Descriptor listen_at(const std::string& path, uint32_t mode, uint64_t& inode) {
+  (void)address_of(path);
+  const NameLock alone(path);
   expect_free(path);
   // It gets its name when it has its mode and listens.
   const std::string apart = path + "." + std::to_string(::getpid());
@@ -101,6 +150,8 @@ ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
              static_cast<socklen_t>(sizeof(address))) != 0) {
     ssd::fail_with(errno, apart);
   }
+  // Of the name of its own: the other one may be another's by the time that it is looked at.
+  inode = inode_at(apart);
   if (::chmod(apart.c_str(), mode) != 0 || ::listen(listening.get(), kBacklog) != 0 ||
       ::rename(apart.c_str(), path.c_str()) != 0) {
     const int error = errno;
@@ -113,10 +164,15 @@ ssd::Descriptor listen_at(const std::string& path, uint32_t mode) {
 }  // namespace
 
 ListeningSocket::ListeningSocket(std::string path, uint32_t mode)
-    : path_(std::move(path)), listening_(listen_at(path_, mode)), inode_(inode_at(path_)) {}
+    : path_(std::move(path)), listening_(listen_at(path_, mode, inode_)) {}
 
 ListeningSocket::~ListeningSocket() {
-  if (inode_at(path_) == inode_) (void)::unlink(path_.c_str());
+  try {
+    const NameLock alone(path_);
+    // It listens still, so that no other file has its inode's number.
+    if (inode_at(path_) == inode_) (void)::unlink(path_.c_str());
+  } catch (const std::exception&) {  // the name stays, and the next server replaces it
+  }
 }
 
 bool is_trusted_peer(const ssd::Descriptor& connection) {

@@ -27,8 +27,10 @@ inline constexpr uint64_t kGreetingMagic = 0x6f6c6c6568736667;  // "gfshello"
 /// A socket of the file system that takes clients, for those whom `mode` lets write to it.
 class ListeningSocket {
  public:
-  /// A socket that is left there by a server that has ended is replaced. Throws std::system_error:
-  /// EADDRINUSE where a server answers, EEXIST where something else has the name.
+  /// A socket that is left there by a server that has ended is replaced; of several servers that
+  /// begin at once one gets the name. Throws std::system_error: EADDRINUSE where a server answers,
+  /// EEXIST where something else has the name, ETIMEDOUT where another one that begins or ends
+  /// there hangs.
   ListeningSocket(std::string path, uint32_t mode);
   /// Its name goes, unless another one has it by now.
   ~ListeningSocket();
@@ -39,8 +41,8 @@ class ListeningSocket {
 
  private:
   const std::string path_;
+  uint64_t inode_ = 0;  // of the name, known before anybody sees it
   ssd::Descriptor listening_;
-  uint64_t inode_;  // of the name
 };
 
 /// Who is at the other end of a connection.

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,10 +19,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -412,6 +417,112 @@ TEST_F(SocketTest, who_finds_the_queue_full_waits_for_his_time_and_no_longer) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
   EXPECT_THROW(ListeningSocket(path_, 0600), std::system_error) << "the name is taken";
   ::unlink(path_.c_str());
+}
+
+/// What `count` servers have that begin at one name at the same time; null for those that are told
+/// that it is taken.
+std::vector<std::unique_ptr<ListeningSocket>> listeners_at_once(const std::string& path,
+                                                                size_t count) {
+  std::vector<std::unique_ptr<ListeningSocket>> all(count);
+  std::barrier begins(static_cast<ptrdiff_t>(count));
+  std::vector<std::jthread> threads;
+  for (std::unique_ptr<ListeningSocket>& one : all) {
+    threads.emplace_back([&] {
+      begins.arrive_and_wait();
+      try {
+        one = std::make_unique<ListeningSocket>(path, 0600u);
+      } catch (const std::system_error& problem) {
+        EXPECT_EQ(problem.code().value(), EADDRINUSE) << problem.what();
+      }
+    });
+  }
+  threads.clear();
+  return all;
+}
+
+/// All names in the folder of a path that begin with it.
+std::vector<std::string> names_from(const std::string& path) {
+  std::vector<std::string> names;
+  for (const auto& one :
+       std::filesystem::directory_iterator(std::filesystem::path(path).parent_path())) {
+    if (one.path().string().starts_with(path)) names.push_back(one.path());
+  }
+  return names;
+}
+
+/// Leaves what a server leaves that was killed.
+void leave_socket(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  const ssd::Descriptor left(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::bind(left.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+}
+
+TEST(ListeningSocketTest, of_servers_that_begin_at_once_one_gets_the_name) {
+  const image::TemporaryPath beside;
+  const std::string path = beside.path() + ".socket";
+  for (int round = 0; round < 500; ++round) {
+    if (round % 2 == 1) leave_socket(path);
+    auto all = listeners_at_once(path, 8);
+    const auto has_name = [](const auto& one) { return one != nullptr; };
+    ASSERT_EQ(std::ranges::count_if(all, has_name), 1) << "round " << round;
+    const auto winner = std::ranges::find_if(all, has_name);
+    pollfd comes{(*winner)->descriptor().get(), POLLIN, 0};
+    while (::poll(&comes, 1, 0) > 0) {  // those that looked whether a server is there
+      (void)ssd::Descriptor(::accept4(comes.fd, nullptr, nullptr, SOCK_CLOEXEC));
+    }
+    std::jthread client([&] { EXPECT_THROW(attach_at(path), std::system_error); });
+    ASSERT_EQ(::poll(&comes, 1, 10'000), 1) << "the name is its own, round " << round;
+    (void)ssd::Descriptor(::accept4(comes.fd, nullptr, nullptr, SOCK_CLOEXEC));
+    client.join();
+    all.clear();
+    ASSERT_EQ(names_from(path), std::vector<std::string>()) << "round " << round;
+  }
+}
+
+TEST(ListeningSocketTest, who_goes_while_another_comes_leaves_it_its_name) {
+  const image::TemporaryPath beside;
+  const std::string path = beside.path() + ".socket";
+  auto now = std::make_unique<ListeningSocket>(path, 0600u);
+  for (int round = 0; round < 200; ++round) {
+    std::unique_ptr<ListeningSocket> next;
+    std::jthread coming([&] {
+      while (next == nullptr) {
+        try {
+          next = std::make_unique<ListeningSocket>(path, 0600u);
+        } catch (const std::system_error& problem) {
+          EXPECT_EQ(problem.code().value(), EADDRINUSE) << problem.what();
+          std::this_thread::sleep_for(milliseconds(1));
+        }
+      }
+    });
+    now.reset();
+    coming.join();
+    ASSERT_EQ(names_from(path), std::vector<std::string>{path}) << "round " << round;
+    now = std::move(next);
+  }
+}
+
+TEST(ListeningSocketTest, a_lock_is_waited_for_and_one_that_was_left_is_taken_over) {
+  const image::TemporaryPath beside;
+  const std::string path = beside.path() + ".socket";
+  ssd::Descriptor held = ssd::Descriptor::open(path + ".lock", O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  try {
+    const ListeningSocket one(path, 0600);
+    ADD_FAILURE() << "it does not wait";
+  } catch (const std::system_error& problem) {
+    EXPECT_EQ(problem.code().value(), ETIMEDOUT);
+    EXPECT_NE(std::string(problem.what()).find("another server has locked"), std::string::npos);
+  }
+  EXPECT_EQ(names_from(path), std::vector<std::string>{path + ".lock"});
+  held = ssd::Descriptor();
+  {
+    const ListeningSocket one(path, 0600);
+    EXPECT_EQ(names_from(path), std::vector<std::string>{path});
+  }
+  EXPECT_EQ(names_from(path), std::vector<std::string>());
 }
 
 TEST(ControlLineTest, an_answer_that_comes_late_is_nobody_elses) {
