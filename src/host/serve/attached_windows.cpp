@@ -2,8 +2,6 @@
 //
 // Buffers that a client has registered, as windows of its server's: calls then move data there
 // directly. Of what the server does not reach, data is copied.
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <memory>
 #include <mutex>
@@ -74,9 +72,8 @@ void AttachedVolume::close_window(Link& link, const void* memory) {
   try {
     (void)link.line.ask({.ask = Ask::kCloseWindow, .window = number});
   } catch (const std::exception&) {
-    // It ends with the connection, where that has not ended already.
-    (void)::shutdown(link.channel.connection().get(), SHUT_RDWR);
-    link.channel.look_for_server();
+    // It ends with this client, where that has not ended already; the next call attaches again.
+    link.channel.leave();
   }
 }
 

@@ -2,6 +2,7 @@
 #include "host/serve/channel_client.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -74,9 +75,22 @@ ChannelClient::ChannelClient(ChannelEnds ends, uint64_t answer_timeout_ns)
   for (uint32_t slot = ring_.depth; slot-- > 0;) free_slots_.push_back(slot);
 }
 
-bool ChannelClient::is_gone() const {
+/// Whether no answer comes any more.
+bool ChannelClient::has_ended() const {
   return hung_up_.load(std::memory_order_relaxed) ||
          simt::load_system_acquire(ring_.head->gone) != 0;  // [H9]
+}
+
+bool ChannelClient::is_gone() const {
+  return has_ended() || leaves_.load(std::memory_order_relaxed);
+}
+
+void ChannelClient::leave() {
+  leaves_.store(true, std::memory_order_relaxed);
+  // The other direction stays open: the server hangs up when it has answered.
+  if (ends_.connection.is_open()) (void)::shutdown(ends_.connection.get(), SHUT_WR);
+  const std::lock_guard lock(mutex_);
+  freed_.notify_all();
 }
 
 void ChannelClient::look_for_server() {
@@ -130,7 +144,7 @@ bool ChannelClient::await_answer(const serve::RingPlace& place) {
     const uint32_t before = simt::load_system_relaxed(word);
     answered = serve::is_answered(ring_, place);
     const uint64_t waited = simt::now_ns() - began;
-    if (answered || is_gone() || waited > answer_timeout_ns_) break;
+    if (answered || has_ended() || waited > answer_timeout_ns_) break;
     simt::sleep_while(word, before, std::clamp(waited / kNapsOfWait, kNapNsMin, kNapNsMax));
     look_for_server();
   }
@@ -219,7 +233,7 @@ CallAnswer ChannelClient::end(const CallRequest& request, const UnderWay& call) 
   if (call.refusal != 0) return {call.refusal, 0};
   const serve::RingPlace place{call.slot, laps_[call.slot]};
   if (!await_answer(place)) {
-    if (is_gone()) return {-ESTALE, 0};
+    if (has_ended()) return {-ESTALE, 0};
     // An answer may still come: the slot, with all that is in it, is the server's.
     lose_slot();
     return {-ETIMEDOUT, 0};

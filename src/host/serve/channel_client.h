@@ -61,7 +61,11 @@ class ChannelClient {
 
   /// Of its buffer a call takes no more.
   uint64_t part_bytes() const { return part_bytes_; }
-  /// Whether the server is known to have ended, or to answer nothing: no slot is left.
+  /// No call is begun any more, and the server ends this client when it has answered those under
+  /// way, which wait for that.
+  void leave();
+  /// Whether no call can be made: the server is known to have ended, or answers nothing, so that no
+  /// slot is left; or this client leaves.
   bool is_gone() const;
   /// Looks whether one that was killed has: it leaves no word.
   void look_for_server();
@@ -78,6 +82,7 @@ class ChannelClient {
     request::Request record;  // its buffer 0 is the ring's
   };
 
+  bool has_ended() const;
   bool take_slot(bool may_wait, uint32_t& slot);
   void release_slot(uint32_t slot);
   void lose_slot();
@@ -93,6 +98,7 @@ class ChannelClient {
   uint64_t part_bytes_;         // of the buffer, for each slot
   std::vector<uint32_t> laps_;  // that each slot has been through
   std::atomic<bool> hung_up_{false};
+  std::atomic<bool> leaves_{false};        // this client
   std::atomic<uint64_t> spin_ns_{20'000};  // to look for an answer before a thread sleeps
 
   std::mutex mutex_;

@@ -6,10 +6,13 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
@@ -235,6 +238,76 @@ TEST_P(GpuMemoryTest, is_refused_where_only_memory_of_the_host_can_be_used) {
   EXPECT_EQ(used_->pwrite(fd_, memory, 10, 0).error().code, EFAULT);
   EXPECT_EQ(moved(used_->read_ranges({{fd_, memory, 10, 0}}, cuda_->captured_stream())),
             -EOPNOTSUPP);
+}
+
+/// A server that is played by the test.
+class PlayedServerTest : public GpuMemoryTest {
+ protected:
+  static constexpr uint32_t kDepth = 4;
+
+  /// Attaches to it; the server's end of the connection.
+  ssd::Descriptor attach_here(std::optional<Volume>& volume) {
+    end_server();
+    serve::RingHead head = serve::layout_of_ring(kDepth, kDepth * 65536);
+    head.server_sleeps = 1;  // so its bell is rung
+    std::memcpy(ends_.memory.data(), &head, sizeof(head));
+    ring_ = serve::view_of_ring(ends_.memory.data(), head);
+    std::jthread attaching([&] { volume.emplace(std::move(Volume::attach(path_).value())); });
+    pollfd waiting{listening_.descriptor().get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
+    ssd::Descriptor connection(::accept4(waiting.fd, nullptr, nullptr, SOCK_CLOEXEC));
+    take_descriptors_of(connection);
+    EXPECT_TRUE(greet(connection, &ends_, 0));
+    return connection;
+  }
+  /// What the client asks next.
+  static Ask answer_next(const ssd::Descriptor& connection, const Answer& answer) {
+    pollfd waiting{connection.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
+    std::vector<ssd::Descriptor> with;
+    const auto question = unpacked<Question>(receive_control(connection, &with));
+    EXPECT_TRUE(send_control(connection, packed(answer)));
+    return question.ask;
+  }
+
+  const ChannelEnds ends_{
+      SharedMemory::make("gofs channel", serve::layout_of_ring(kDepth, kDepth * 65536).bytes),
+      make_bell(),
+      {}};
+  serve::Ring ring_{};
+};
+
+INSTANTIATE_TEST_SUITE_P(Volumes, PlayedServerTest, ::testing::Values(Place::kServed));
+
+TEST_P(PlayedServerTest, who_leaves_since_a_window_is_not_closed_has_the_answers_under_way) {
+  constexpr uint64_t kBytes = 65536;
+  std::optional<Volume> volume;
+  const ssd::Descriptor connection = attach_here(volume);
+  std::jthread answers([&] {
+    EXPECT_EQ(answer_next(connection, {0, {}, packed(uint32_t{1})}), Ask::kOpenWindow);
+    EXPECT_EQ(answer_next(connection, {EIO, "it is not closed", {}}), Ask::kCloseWindow);
+  });
+  const auto buffer = volume->register_buffer(cuda_->map(kBytes), kBytes);
+  ASSERT_TRUE(buffer);
+  Expected<void> made;
+  std::jthread making([&] { made = volume->mkdir("/made"); });
+  pollfd rings{ends_.bell.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&rings, 1, 10'000), 1);
+  EXPECT_TRUE(volume->unregister_buffer(*buffer));
+  answers.join();
+  // The server is to end it, and to answer before.
+  pollfd look{connection.get(), POLLRDHUP, 0};
+  ASSERT_EQ(::poll(&look, 1, 10'000), 1);
+  EXPECT_EQ(look.revents & POLLHUP, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ASSERT_TRUE(serve::is_published(ring_, {0, 0}));
+  serve::answer(ring_, {0, 0}, 0);
+  making.join();
+  EXPECT_TRUE(made) << made.error().message;
+  // And the next call attaches again, though the server has not hung up.
+  begin_server();
+  EXPECT_TRUE(volume->stat("/file"));
+  EXPECT_EQ(volume->stat("/made").error().code, ENOENT) << "it is another server";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // pieces, more calls than slots, what host and kernels share, and the end of either side.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <cstring>
@@ -324,9 +325,14 @@ TEST_P(GridChannelTest, while_kernels_are_served_rings_are_given_to_the_next_of_
     EXPECT_TRUE(send_control(bad.connection, "x"));
     EXPECT_TRUE(are_over());
   }
+  // So may those of one that only says nothing more.
+  const ChannelEnds leaves = attach_at(path_);
+  EXPECT_EQ(rings(), 3);
+  EXPECT_EQ(::shutdown(leaves.connection.get(), SHUT_WR), 0);
+  EXPECT_TRUE(are_over());
   const ChannelEnds one = attach_at(path_);
   const ChannelEnds two = attach_at(path_);
-  EXPECT_EQ(rings(), 4);
+  EXPECT_EQ(rings(), 5);
   EXPECT_TRUE(are_open(4));
   program.reset();
   EXPECT_TRUE(comes_true([&] { return rings() == 2; }));

@@ -2,6 +2,7 @@
 #include "host/serve/socket_server.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +25,13 @@ constexpr int kClosingLooksMax = 10;
 constexpr size_t kAskingMax = 16;
 
 uint32_t mark_of(const ssd::Descriptor& one) { return static_cast<uint32_t>(one.get()); }
+
+/// Whether the other end waits for nothing more. One that only says nothing more (SHUT_WR) waits
+/// until this end hangs up.
+bool has_let_go(const ssd::Descriptor& connection) {
+  pollfd look{connection.get(), 0, 0};
+  return ::poll(&look, 1, 0) > 0 && (look.revents & POLLHUP) != 0;
+}
 
 /// False: it cannot be sent at once.
 bool send_answer(const ssd::Descriptor& connection, const Answer& answer,
@@ -152,7 +160,7 @@ void SocketServer::hear(uint32_t mark) {
     std::vector<ssd::Descriptor> with;
     const std::string bytes =
         receive_control(connection->descriptor, is_trusted(connection->who) ? &with : nullptr);
-    if (bytes.empty()) return end_client(mark, !connection->cut);
+    if (bytes.empty()) return end_client(mark, has_let_go(connection->descriptor));
     if (connection->asks.exchange(true)) return end_client(mark);
     Asked asked{connection, unpacked<Question>(bytes), std::move(with)};
     if (is_quick(asked.question.ask)) {
@@ -181,11 +189,8 @@ void SocketServer::answer_all() {
       answered = answer(std::move(asked));
     } catch (const std::exception&) {  // there is no memory
     }
-    // It is ended then, rather than left waiting.
-    if (!answered) {
-      by->cut = true;
-      (void)::shutdown(by->descriptor.get(), SHUT_RDWR);
-    }
+    // It is ended then, rather than left waiting. It is told when its calls under way have ended.
+    if (!answered) (void)::shutdown(by->descriptor.get(), SHUT_RD);
   }
 }
 

@@ -44,7 +44,6 @@ class SocketServer {
     vfs::Credentials who;
     std::optional<uint32_t> channel;
     std::atomic<bool> asks{false};
-    std::atomic<bool> cut{false};         // by this side
     std::atomic<bool> stops{false};       // it has asked for the end, and waits for it
     std::mutex mutex;                     // of these two
     std::optional<uint32_t> for_kernels;  // its second channel

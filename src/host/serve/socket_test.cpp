@@ -119,6 +119,21 @@ class SocketTest : public ServedVolumeTest {
                          [](const ClientStatus& client) { return client.calls != 0; });
     });
   }
+  /// What a client has left open is not closed while it is held.
+  void hold_what_closes(const std::atomic<bool>& held, std::atomic<bool>& closes) {
+    ServedFilesystem slow = served(*volume_);
+    slow.run = [&, run = slow.run](const kernels::Body& body, const kernels::Grid& grid,
+                                   void* params) {
+      if (&body == &kernels::bodies::kChannel &&
+          static_cast<kernels::ChannelParams*>(params)->step ==
+              kernels::ChannelStep::kFinishClose) {
+        closes = true;
+        while (held) std::this_thread::sleep_for(milliseconds(1));
+      }
+      return run(body, grid, params);
+    };
+    channels_.emplace(slow, ChannelServerOptions{.channels_max = 20});
+  }
   int error_of_attaching(milliseconds timeout = kGreetingTimeout) {
     try {
       const ChannelEnds ends = attach_at(path_, timeout);
@@ -277,17 +292,7 @@ TEST_F(SocketTest, who_comes_does_not_wait_while_what_another_has_left_open_is_c
   end();
   std::atomic<bool> held{true};
   std::atomic<bool> closes{false};
-  ServedFilesystem slow = served(*volume_);
-  slow.run = [&, run = slow.run](const kernels::Body& body, const kernels::Grid& grid,
-                                 void* params) {
-    if (&body == &kernels::bodies::kChannel &&
-        static_cast<kernels::ChannelParams*>(params)->step == kernels::ChannelStep::kFinishClose) {
-      closes = true;
-      while (held) std::this_thread::sleep_for(milliseconds(1));
-    }
-    return run(body, grid, params);
-  };
-  channels_.emplace(slow, ChannelServerOptions{.channels_max = 20});
+  hold_what_closes(held, closes);
   serve();
   { const ChannelEnds leaves = attach_at(path_); }
   EXPECT_TRUE(comes_true([&] { return closes.load(); }));
@@ -340,6 +345,34 @@ TEST_F(SocketTest, an_answer_that_is_too_long_is_an_error_and_kept_from_nobody) 
   bytes = 60'000;
   EXPECT_EQ(line.ask({Ask::kStatus, {}}).size(), 60'000u);
   end();
+}
+
+TEST_F(SocketTest, who_takes_no_answers_is_told_of_his_end_when_his_calls_have_ended) {
+  end();
+  std::atomic<bool> held{true};
+  std::atomic<bool> closes{false};
+  hold_what_closes(held, closes);
+  listening_.emplace(path_, 0600);
+  std::atomic<int> answered{0};
+  server_.emplace(*channels_, listening_->descriptor(),
+                  [&](const Question&, const vfs::Credentials&) {
+                    ++answered;
+                    return Answer{0, {}, std::string(60'000, 'x')};
+                  });
+  const ChannelEnds ends = attach_at(path_);
+  // Until there is no room for more of them.
+  for (int asked = 1; !closes && asked < 1000; ++asked) {
+    if (!send_control(ends.connection, packed(Question{Ask::kInfo, {}}))) break;
+    EXPECT_TRUE(comes_true([&] { return answered >= asked || closes; }));
+    std::this_thread::sleep_for(milliseconds(5));  // and it is sent
+  }
+  EXPECT_TRUE(comes_true([&] { return closes.load(); }));
+  pollfd look{ends.connection.get(), POLLRDHUP, 0};
+  EXPECT_EQ(::poll(&look, 1, 0), 0) << "calls may be under way";
+  held = false;
+  EXPECT_EQ(::poll(&look, 1, 10'000), 1);
+  EXPECT_TRUE(are_gone());
+  expect_sound();
 }
 
 TEST_F(SocketTest, a_server_that_drains_answers_questions_and_takes_nobody) {
