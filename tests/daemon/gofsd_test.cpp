@@ -10,6 +10,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "daemon_for_test.hpp"
 #include "ssd/descriptor.h"
@@ -27,6 +31,16 @@ pid_t parent_of(pid_t process) {
     if (word == "PPid:" && status >> parent) return parent;
   }
   return 0;
+}
+
+/// Whether signals have come to it that it has not taken yet.
+bool has_signals(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string word; status >> word;) {
+    uint64_t signals = 0;
+    if (word == "ShdPnd:" && status >> std::hex >> signals) return signals != 0;
+  }
+  return false;
 }
 
 TEST(Gofsd, commands_take_its_socket_for_a_volume) {
@@ -171,6 +185,80 @@ TEST(Gofsd, a_worker_whose_threads_hang_is_ended_and_one_that_has_nothing_to_do_
   EXPECT_TRUE(daemon.has_said("was ended by signal 9 (Killed); another is started"));
   EXPECT_TRUE(comes_true([&] { return bool(volume->stat("/kept")); })) << daemon.said();
   daemon.stop();
+}
+
+/// A daemon whose worker has been asked to end by a client, and hangs while it does.
+class EndingDaemon {
+ public:
+  EndingDaemon() {
+    daemon_.start_as({Daemon::built("tests/daemon/hanging_gofsd"),
+                      {daemon_.image(), "--socket", daemon_.socket()},
+                      {"GOFS_HANG_AT_END_FILE=" + hangs_.path()},
+                      -1});
+    EXPECT_TRUE(daemon_.has_said("is served at"));
+    auto volume = Volume::attach(daemon_.socket());
+    EXPECT_TRUE(volume);
+    client_.emplace(std::move(*volume));
+    EXPECT_TRUE(client_->mkdir("/kept"));
+    const int32_t worker = daemon_.status().pid;
+    keeper_ = parent_of(worker);
+    { std::ofstream(hangs_.path()) << worker; }
+    stop_ = std::thread([this] { stopped_ = run_gofs({"ctl", daemon_.socket(), "stop"}); });
+    EXPECT_TRUE(comes_true([&] { return ::access(told().c_str(), F_OK) == 0; }));
+    // The keeper has been told just before, and has time to hear it.
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  ~EndingDaemon() {
+    go_on();
+    (void)::unlink(told().c_str());
+  }
+  /// To the keeper, which passes it on.
+  void signal(int number) const {
+    EXPECT_EQ(::kill(keeper_, number), 0);
+    EXPECT_TRUE(comes_true([&] { return !has_signals(keeper_); }));
+  }
+  /// It hangs no longer. What is said to who has asked for the end.
+  Answer go_on() {
+    (void)::unlink(hangs_.path().c_str());
+    if (stop_.joinable()) stop_.join();
+    return stopped_;
+  }
+  /// How the keeper has ended.
+  std::string end() {
+    EXPECT_TRUE(comes_true([&] { return !daemon_.keeper().running(); })) << daemon_.said();
+    return daemon_.keeper().state();
+  }
+  const Daemon& daemon() const { return daemon_; }
+
+ private:
+  std::string told() const { return hangs_.path() + ".hangs"; }
+
+  Daemon daemon_;
+  const image::TemporaryPath hangs_;
+  std::optional<Volume> client_;
+  pid_t keeper_ = 0;
+  Answer stopped_;
+  std::thread stop_;
+};
+
+TEST(Gofsd, a_signal_lets_a_worker_end_that_is_being_stopped) {
+  EndingDaemon ending;
+  ending.signal(SIGTERM);
+  const Answer stopped = ending.go_on();
+  EXPECT_EQ(stopped.status, 0) << stopped.err;
+  EXPECT_EQ(ending.end(), "ended with status 0") << ending.daemon().said();
+  EXPECT_EQ(run_gofs({"ls", ending.daemon().image()}).out, "kept\n") << "it was not synced before";
+  ending.daemon().expect_sound();
+}
+
+TEST(Gofsd, a_second_signal_kills_a_worker_that_does_not_end) {
+  EndingDaemon ending;
+  ending.signal(SIGTERM);
+  ending.signal(SIGTERM);
+  EXPECT_EQ(ending.end(), "ended with status 1") << "while the worker hangs";
+  EXPECT_NE(ending.go_on().status, 0);
+  EXPECT_EQ(run_gofs({"ls", ending.daemon().image()}).out, "") << "it was not synced";
+  ending.daemon().expect_sound();
 }
 
 TEST(Gofsd, a_worker_that_a_debugger_has_stopped_is_left_alone) {
