@@ -14,7 +14,7 @@
 namespace gofs::host {
 
 /// Changes with every change of what is said there.
-inline constexpr uint32_t kGreetingVersion = 4;
+inline constexpr uint32_t kGreetingVersion = 5;
 
 /// The only message, from the server. With it come the descriptors of a channel, if `error` is 0.
 struct Greeting {
