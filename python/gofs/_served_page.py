@@ -49,8 +49,10 @@ class ServedPage(Closing):
                 await page.serve(host, port, bound.set_result)
             except asyncio.CancelledError:
                 pass
-            except OSError as error:  # the port is not to be had
-                bound.set_exception(error)
+            except Exception as error:
+                if bound.done():
+                    raise
+                bound.set_exception(error)  # as where the port is not to be had
 
         try:
             self._loop.run_until_complete(serve())

@@ -63,17 +63,28 @@ class Transfer:
 
         Waits; any number of threads may. Raises OSError where they could not be moved.
         """
-        with self._lock:
-            if self._finish is not None and not isinstance(self._begun, int):
-                try:
-                    self._begun = self._finish(self._begun.wait())
-                except Exception as error:
-                    self._failure = error
-                self._finish = self._owner = None
+        if self._finish is not None:
+            # Nor is there another thread that may have had the lock.
+            if self._process != os.getpid():
+                raise RuntimeError(
+                    f"{self._path!r}: the transfer was begun before fork(), and only that process "
+                    "can wait for it"
+                )
+            self._end()
         if self._failure is not None:
             raise self._failure
         assert isinstance(self._begun, int)
         return self._begun
+
+    def _end(self) -> None:
+        with self._lock:
+            if self._finish is None or isinstance(self._begun, int):
+                return
+            try:
+                self._begun = self._finish(self._begun.wait())
+            except Exception as error:
+                self._failure = error
+            self._finish = self._owner = None
 
     def __await__(self) -> Generator[object, None, int]:
         while not self.done():
@@ -125,11 +136,19 @@ def write_async(
             # What is left is not tried again: the program may have changed it since.
             if _moving.counts_of(core, counts, [path])[0] < memory.size:
                 raise core.error_of(errno.ENOSPC, path)
-            if sync and not core.closed:  # closing has made all durable
-                file.sync()
+            if sync:
+                _sync(core, file)
         return memory.size
 
     return _begun(core, path, file, 0, memory, stream, finish, writes=True)
+
+
+def _sync(core: _core.Volume, file: _core.OpenFile) -> None:
+    try:
+        file.sync()
+    except ValueError:
+        if not core.closed:  # which has made all durable
+            raise
 
 
 def _begun(

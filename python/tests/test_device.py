@@ -21,6 +21,8 @@ import pytest
 
 import gofs
 from fake_tensors import FakeTensor
+from forked import in_child
+from gofs import _transfer
 from gofs.safetensors import load_file, save_file
 from watched import Watched
 
@@ -581,6 +583,50 @@ def test_an_event_loop_goes_on_while_what_is_awaited_is_ended(
         return await on_gpu.read_into_async("/file", GpuTensor(zeros(10)))
 
     assert asyncio.run(both()) == 10
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_child_of_fork_does_not_wait_for_a_transfer(
+    on_gpu: gofs.Volume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, goes_on = threading.Event(), threading.Event()
+    begun = begun_with(on_gpu, monkeypatch, [10])
+
+    def wait() -> list[int]:
+        waits.set()
+        goes_on.wait(60)
+        return [10]
+
+    monkeypatch.setattr(begun, "wait", wait)
+    transfer = on_gpu.read_into_async("/file", GpuTensor(zeros(10)))
+    ended = _transfer.Transfer("/host", 7)
+
+    def child() -> str:
+        with pytest.raises(RuntimeError, match="before fork.*only that process can wait"):
+            transfer.result()
+        return str(ended.result())
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        result = pool.submit(transfer.result)  # which has the transfer's lock
+        assert waits.wait(60)
+        try:
+            assert in_child(child) == "7"
+        finally:
+            goes_on.set()
+        assert result.result() == 10
+
+
+def test_a_durable_write_that_the_end_of_the_volume_meets_is_durable() -> None:
+    core = types.SimpleNamespace(closed=True)
+
+    class File:
+        def sync(self) -> None:
+            raise ValueError("I/O operation on closed file")
+
+    _transfer._sync(core, File())  # type: ignore[arg-type]
+    core.closed = False
+    with pytest.raises(ValueError, match="closed file"):
+        _transfer._sync(core, File())  # type: ignore[arg-type]
 
 
 def test_threads_wait_for_one_transfer(

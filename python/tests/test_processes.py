@@ -5,36 +5,17 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
 import pathlib
 import pickle
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import gofs
+from forked import in_child
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-
-
-def in_child(body: Callable[[], str]) -> str:
-    """What `body` returns in a child of fork(), or its traceback."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            text = body()
-        except BaseException:
-            text = traceback.format_exc()
-        os.write(writing, text.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        text = pipe.read()
-    assert os.waitpid(child, 0)[1] == 0
-    return text
 
 
 def test_each_call_in_a_forked_child_says_what_to_do(volume: gofs.Volume) -> None:

@@ -329,6 +329,15 @@ def test_the_command_names_an_address_that_cannot_be_had(image: pathlib.Path) ->
     assert "ADDRESS:PORT" in err
 
 
+def test_a_page_that_cannot_be_served_says_why() -> None:
+    class Page:
+        async def serve(self, *_: object) -> None:
+            raise ZeroDivisionError("a fault")
+
+    with pytest.raises(ZeroDivisionError, match="a fault"):
+        ServedPage(Page(), ":0")  # type: ignore[arg-type]
+
+
 def test_a_program_shows_its_own_volume(image: pathlib.Path) -> None:
     volume = gofs.mount(image, writable=True)
     volume.write("/file", bytes(5000))

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "gofs/gpu_memory.hpp"
@@ -55,12 +56,9 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-/// The driver, if the program has loaded it.
-const Driver* load_driver() {
-  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
-  static Driver driver;
-  static const bool is_whole =
+std::optional<Driver> functions_of(void* library) {
+  Driver driver{};
+  const bool is_whole =
       find(library, "cuPointerGetAttribute", driver.pointer_attribute) &&
       find(library, "cuDevicePrimaryCtxRetain", driver.retain_context) &&
       find(library, "cuDevicePrimaryCtxRelease_v2", driver.release_context) &&
@@ -77,7 +75,16 @@ const Driver* load_driver() {
                        find(library, "cuMemRetainAllocationHandle", driver.retain_allocation) &&
                        find(library, "cuMemExportToShareableHandle", driver.to_descriptor) &&
                        find(library, "cuMemRelease", driver.release_allocation);
-  return is_whole ? &driver : nullptr;
+  if (!is_whole) return std::nullopt;
+  return driver;
+}
+
+/// The driver, if the program has loaded it.
+const Driver* load_driver() {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  static const std::optional<Driver> driver = functions_of(library);
+  return driver ? &*driver : nullptr;
 }
 
 const Driver* driver() {

@@ -29,8 +29,13 @@ class RegisteredBuffers {
         return make_error(EEXIST, "register_buffer", "overlaps a buffer that is registered");
       }
     }
-    map();
-    buffers_.push_back({next_id_, begin, begin + bytes});
+    buffers_.push_back({next_id_, begin, begin + bytes});  // before: there may be no memory for it
+    try {
+      map();
+    } catch (...) {
+      buffers_.pop_back();
+      throw;
+    }
     added_.fetch_add(1, std::memory_order_relaxed);
     return BufferHandle{next_id_++};
   }
