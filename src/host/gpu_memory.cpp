@@ -58,15 +58,14 @@ bool find(void* library, const char* name, Function& function) {
 
 std::optional<Driver> functions_of(void* library) {
   Driver driver{};
-  const bool is_whole =
-      find(library, "cuPointerGetAttribute", driver.pointer_attribute) &&
-      find(library, "cuDevicePrimaryCtxRetain", driver.retain_context) &&
-      find(library, "cuDevicePrimaryCtxRelease_v2", driver.release_context) &&
-      find(library, "cuCtxPushCurrent_v2", driver.push_context) &&
-      find(library, "cuCtxPopCurrent_v2", driver.pop_context) &&
-      find(library, "cuMemcpyAsync", driver.copy) &&
-      find(library, "cuStreamSynchronize", driver.synchronize) &&
-      find(library, "cuStreamIsCapturing", driver.is_capturing);
+  const bool is_whole = find(library, "cuPointerGetAttribute", driver.pointer_attribute) &&
+                        find(library, "cuDevicePrimaryCtxRetain", driver.retain_context) &&
+                        find(library, "cuDevicePrimaryCtxRelease_v2", driver.release_context) &&
+                        find(library, "cuCtxPushCurrent_v2", driver.push_context) &&
+                        find(library, "cuCtxPopCurrent_v2", driver.pop_context) &&
+                        find(library, "cuMemcpyAsync", driver.copy) &&
+                        find(library, "cuStreamSynchronize", driver.synchronize) &&
+                        find(library, "cuStreamIsCapturing", driver.is_capturing);
   driver.makes_events = find(library, "cuEventCreate", driver.create_event) &&
                         find(library, "cuEventRecord", driver.record_event) &&
                         find(library, "cuEventDestroy_v2", driver.destroy_event);
