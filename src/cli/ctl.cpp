@@ -2,10 +2,13 @@
 //
 // gofs ctl SOCKET status|drain|stop: asks a server (gofsd) how it is, or to end.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -51,7 +54,24 @@ void print_table(const host::ServerStatus& status) {
   }
 }
 
+/// Which socket has the name; 0: none.
+ino_t socket_at(const std::string& name) {
+  struct stat status {};
+  return ::stat(name.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+/// A server that has ended lets go of its volume, and then of its name, just after it has said so;
+/// one that a program has for itself keeps the name, perhaps.
+void wait_until_name_is_free(const std::string& name, ino_t server) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kTimeout{5};
+  constexpr std::chrono::milliseconds kPause{1};
+  const Clock::time_point deadline = Clock::now() + kTimeout;
+  while (socket_at(name) == server && Clock::now() < deadline) std::this_thread::sleep_for(kPause);
+}
+
 void ask(const Session& session, const CtlOptions& options) {
+  const ino_t server = socket_at(session.volume);
   const ssd::Descriptor connection = host::connect_at(session.volume);
   if (options.what == "status") {
     const host::ServerStatus status = host::status_of(connection);
@@ -59,6 +79,7 @@ void ask(const Session& session, const CtlOptions& options) {
   }
   const bool stops = options.what == "stop";  // the answer comes when all is durable
   (void)host::ask_server(connection, {stops ? host::Ask::kStop : host::Ask::kDrain, {}});
+  if (stops) wait_until_name_is_free(session.volume, server);
 }
 
 }  // namespace

@@ -361,6 +361,16 @@ TEST(Gofsd, drains) {
   daemon.stop();
 }
 
+TEST(Gofsd, lets_another_begin_in_its_place_when_it_has_been_stopped) {
+  Daemon daemon;
+  for (int round = 0; round < 5; ++round) {
+    daemon.start();
+    ASSERT_TRUE(daemon.has_said("is served at")) << daemon.said();
+    EXPECT_EQ(run_gofs({"ctl", daemon.socket(), "stop"}).status, 0);
+    EXPECT_NE(::access(daemon.socket().c_str(), F_OK), 0);
+  }
+}
+
 TEST(Gofsd, says_of_a_file_that_another_client_makes_shorter_that_it_was_not_all_read) {
   constexpr uint64_t kBytes = uint64_t{16} << 20;
   constexpr uint64_t kLeft = uint64_t{9} << 20;  // more than is read at once
