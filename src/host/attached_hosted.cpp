@@ -84,6 +84,7 @@ nvme::DeviceMemory HostedSsd::device_memory() {
 void HostedSsd::detach() {
   detached_ = true;
   if (controller_ != nullptr) controller_->stop();
+  const std::lock_guard lock(map_mutex_);  // a buffer may be unregistered at the same time
   if (reach_ != nullptr) reach_->let_go();
 }
 

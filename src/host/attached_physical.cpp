@@ -70,6 +70,8 @@ std::string PhysicalSsd::details() const {
 void PhysicalSsd::detach() {
   relay_.reset();
   if (registers_ != nullptr) backend_.forget(std::exchange(registers_, nullptr));
+  // A buffer may be unregistered at the same time.
+  const std::lock_guard lock(map_mutex_);
   transport_.reset();  // it stops the controller, which then reaches nothing any more
   views_.clear();
   if (reach_ != nullptr) reach_->let_go();
