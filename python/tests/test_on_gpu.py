@@ -172,6 +172,23 @@ def test_arrays_of_numba(volume: gofs.Volume) -> None:
     assert array.copy_to_host().tobytes() == DATA[:8000]
 
 
+@pytest.mark.filterwarnings("ignore:.*jax.*", "ignore::DeprecationWarning")
+def test_arrays_of_jax(volume: gofs.Volume, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the GPU
+    jax = pytest.importorskip("jax")
+    numpy = pytest.importorskip("numpy")
+    if jax.default_backend() != "gpu":
+        pytest.skip("jax has no GPU")
+    array = jax.numpy.arange(100_000, dtype="int32") * 3  # perhaps not computed yet
+    for made in (array, array.astype(jax.numpy.bfloat16), array.reshape(100, 1000).T[:, ::2]):
+        assert volume.write("/jax", made) == made.nbytes
+        assert volume.read("/jax") == numpy.asarray(made).tobytes()
+        with pytest.raises(BufferError, match="read-only"):
+            volume.read_into("/jax", made)
+        read = jax.dlpack.from_dlpack(volume.read("/jax", like=torch))
+        assert bytes(numpy.asarray(read)) == numpy.asarray(made).tobytes()
+
+
 def test_safetensors_are_read_to_the_gpu(volume: gofs.Volume) -> None:
     from gofs.safetensors import load_file, safe_open, save_file
 
