@@ -137,15 +137,17 @@ void expect_free(const std::string& path) {
 
 /// `inode` becomes that of the name.
 ssd::Descriptor listen_at(const std::string& path, uint32_t mode, uint64_t& inode) {
-  (void)address_of(path);
+  // It gets its name when it has its mode and listens.
+  const std::string apart = path + ".new";
+  if (path.empty() || apart.size() >= sizeof(sockaddr_un::sun_path)) {
+    ssd::fail_with(ENAMETOOLONG, "the path of a server's socket has 1 to 103 bytes: " + path);
+  }
+  const sockaddr_un address = address_of(apart);
   const NameLock alone(path);
   expect_free(path);
-  // It gets its name when it has its mode and listens.
-  const std::string apart = path + "." + std::to_string(::getpid());
-  const sockaddr_un address = address_of(apart);
   ssd::Descriptor listening = make_socket(SOCK_NONBLOCK);
   refuse_descriptors(listening);
-  (void)::unlink(apart.c_str());
+  (void)::unlink(apart.c_str());  // of one that was killed
   if (::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address),
              static_cast<socklen_t>(sizeof(address))) != 0) {
     ssd::fail_with(errno, apart);

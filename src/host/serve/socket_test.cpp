@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -324,6 +325,25 @@ TEST_F(SocketTest, what_is_quick_is_answered_while_another_question_takes_long) 
   held = false;
   cleaning.join();
   end();
+}
+
+TEST_F(SocketTest, a_server_s_path_may_be_nearly_as_long_as_a_client_s) {
+  const std::string longest = path_ + std::string(103 - path_.size(), 'x');
+  { std::ofstream(longest + ".new") << "left by one that was killed"; }
+  {
+    const ListeningSocket listening(longest, 0600);
+    EXPECT_NE(::access((longest + ".new").c_str(), F_OK), 0);
+    EXPECT_EQ(::access(longest.c_str(), F_OK), 0);
+  }
+  EXPECT_NE(::access(longest.c_str(), F_OK), 0);
+  try {
+    const ListeningSocket listening(longest + "x", 0600);
+    ADD_FAILURE() << "it listens";
+  } catch (const std::system_error& problem) {
+    EXPECT_EQ(problem.code().value(), ENAMETOOLONG);
+    EXPECT_NE(std::string(problem.what()).find("1 to 103 bytes: " + longest), std::string::npos)
+        << problem.what();
+  }
 }
 
 TEST_F(SocketTest, an_answer_that_is_too_long_is_an_error_and_kept_from_nobody) {
