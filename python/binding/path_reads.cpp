@@ -30,7 +30,7 @@ PathReads::Portion::~Portion() {
   try {
     if (call) (void)call->wait();
     if (!descriptors.empty()) (void)volume_.close_many(descriptors);  // which were read
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     // They are closed with the volume.
   }
 }

@@ -65,7 +65,8 @@ struct WrongNode {
   uint32_t parent_nid;
   uint32_t parent_word;
   uint32_t nid;
-  Corruption found;
+  uint32_t node_offset;
+  Corruption found;  // kNone: another lane that looked for the same node has it
 };
 
 /// Whether the volume is damaged there, or the node has been removed since its parent was read, as
@@ -83,10 +84,20 @@ GOFS_NOINLINE GOFS_HD inline int judge_wrong_node(simt::AnyWarp auto warp, Volum
       [&](const format::NodeBlock& node) {
         named = load_address(reinterpret_cast<const uint32_t*>(&node) + wrong.parent_word);
       });
+  // Its number may be there again, for the same place.
+  bool is_back = false;
+  const int seen =
+      find_nodes(warp, volume, warp.ballot(mine && has_parent && read == 0 && named == wrong.nid),
+                 wrong.nid, ino, [&](const format::NodeBlock& node) {
+                   is_back = node.footer.node_offset() == wrong.node_offset;
+                 });
   if (!mine) return 0;
   if (!has_parent) return -ENOENT;  // the caller has read it
   if (read < 0) return read == -ENOENT ? 0 : read;
-  return named == wrong.nid ? report(*volume.corruptions, wrong.found) : 0;
+  if (named != wrong.nid || is_back) return 0;
+  if (seen < 0 && seen != -ENOENT) return seen;
+  return wrong.found.structure != Structure::kNone ? report(*volume.corruptions, wrong.found)
+                                                   : -EUCLEAN;
 }
 
 /// walk_nodes() of all lanes, level by level.
@@ -137,11 +148,13 @@ GOFS_NOINLINE GOFS_HD int walk_together(simt::AnyWarp auto warp, Volume& volume,
             found = {Structure::kNodeFooter, 0, nid, index};
           }
         });
-    const bool is_wrong = mine && found.structure != Structure::kNone;
+    // Of lanes with the same node one has looked it up in the NAT.
+    const bool is_wrong = mine && (read == -ENOENT || found.structure != Structure::kNone);
     const uint32_t wrong = warp.ballot(is_wrong);
     if (wrong != 0) {
       const int judged =
-          judge_wrong_node(warp, volume, wrong, inode.ino, {parent_nid, parent_word, nid, found});
+          judge_wrong_node(warp, volume, wrong, inode.ino,
+                           {parent_nid, parent_word, nid, node_offsets[level], found});
       if (is_wrong) read = judged;
     }
     int supplied = 0;

@@ -43,7 +43,7 @@ TEST_P(WalkBesideTruncate, finds_holes_and_no_damage) {
   std::atomic<bool> done{false};
   testing::run_crowd({1 + kWalkers, GetParam()}, [&](const simt::Warp& warp, uint32_t index) {
     if (index == 0) {
-      for (int round = 0; round < 300; ++round) {
+      for (int round = 0; round < 100; ++round) {
         EXPECT_EQ(pwrite(warp, fs(), fd_, "x", 1, round % 2 == 0 ? kFar : kFarther), 1);
         EXPECT_EQ(ftruncate(warp, fs(), fd_, 5000), 0);
       }
@@ -55,10 +55,12 @@ TEST_P(WalkBesideTruncate, finds_holes_and_no_damage) {
       if (warp.thread_rank() == 0) f2fs::enter_address_readers(*fs().writer);
       warp.sync();
       f2fs::Inode inode{};
-      EXPECT_EQ(f2fs::load_inodes(warp, volume(), 1u, ino(), inode), 0);
+      const uint32_t all = warp.ballot(true);
+      EXPECT_EQ(f2fs::load_inodes(warp, volume(), all, ino(), inode), 0);
       for (const uint64_t offset : {kFar, kFarther}) {
         f2fs::BlockPlace place{};
-        EXPECT_EQ(f2fs::map_blocks(warp, volume(), 1u, inode, offset / kBlockBytes, place), 0);
+        const uint64_t block = offset / kBlockBytes + warp.thread_rank();
+        EXPECT_EQ(f2fs::map_blocks(warp, volume(), all, inode, block, place), 0);
       }
       warp.sync();
       if (warp.thread_rank() == 0) f2fs::leave_address_readers(*fs().writer);
@@ -72,10 +74,11 @@ TEST_P(WalkBesideTruncate, a_node_that_its_parent_names_no_more_is_a_hole) {
   constexpr uint32_t kWord = offsetof(format::Inode, i_nid) / 4;
   uint32_t nid = 0;
   uint32_t word = 0;
+  uint32_t node_offset = 0;
   const auto judge = [&](const f2fs::Corruption& found) {
     return as_root([&](const simt::Warp& warp) {
-      return int64_t{
-          f2fs::detail::judge_wrong_node(warp, volume(), 1u, ino(), {ino(), word, nid, found})};
+      return int64_t{f2fs::detail::judge_wrong_node(warp, volume(), 1u, ino(),
+                                                    {ino(), word, nid, node_offset, found})};
     });
   };
   for (uint32_t i = 0; nid == 0 && i < format::kInodeNids; ++i) {
@@ -98,7 +101,39 @@ TEST_P(WalkBesideTruncate, a_node_that_its_parent_names_no_more_is_a_hole) {
     });
   });
   ASSERT_NE(nid, 0u);
-  EXPECT_EQ(judge({f2fs::Structure::kNatEntry, 0, nid, 7}), -EUCLEAN);
+  as_root([&](const simt::Warp& warp) {
+    return f2fs::with_nodes(warp, volume(), 1u, nid, ino(), [&](const format::NodeBlock& node) {
+      node_offset = node.footer.node_offset();
+    });
+  });
+  EXPECT_EQ(judge({f2fs::Structure::kNodeFooter, 0, nid, 7}), 0) << "it is there again";
+  EXPECT_EQ(findings(), 0u);
+  ++node_offset;
+  EXPECT_EQ(judge({f2fs::Structure::kNodeFooter, 0, nid, 7}), -EUCLEAN);
+  EXPECT_EQ(findings(), 1u);
+}
+
+// Lanes that look for the same node have the same answer.
+TEST_P(WalkBesideTruncate, a_node_that_is_not_in_the_nat_is_damage_to_all_lanes) {
+  ASSERT_EQ(write_at(kFar), 1);
+  uint32_t nid = 0;
+  as_root([&](const simt::Warp& warp) {
+    return f2fs::with_nodes(warp, volume(), 1u, ino(), ino(),
+                            [&](const format::NodeBlock& node) { nid = node.inode.i_nid[1]; });
+  });
+  ASSERT_NE(nid, 0u);
+  testing::run_crowd({1, GetParam()}, [&](const simt::Warp& warp, uint32_t) {
+    {
+      f2fs::TestOperation op(warp, volume(), *fs().writer);
+      EXPECT_EQ(f2fs::remove_nodes(warp, *op, 1u, nid), 0);
+    }
+    const uint32_t all = warp.ballot(true);
+    f2fs::Inode inode{};
+    EXPECT_EQ(f2fs::load_inodes(warp, volume(), all, ino(), inode), 0);
+    f2fs::BlockPlace place{};
+    const uint64_t index = kFar / kBlockBytes + warp.thread_rank();
+    EXPECT_EQ(f2fs::map_blocks(warp, volume(), all, inode, index, place), -EUCLEAN);
+  });
   EXPECT_EQ(findings(), 1u);
 }
 

@@ -77,7 +77,7 @@ ChannelClient::ChannelClient(ChannelEnds ends, uint64_t answer_timeout_ns)
 
 /// Whether no answer comes any more.
 bool ChannelClient::has_ended() const {
-  return hung_up_.load(std::memory_order_relaxed) ||
+  return hung_up_.load(std::memory_order_acquire) ||
          simt::load_system_acquire(ring_.head->gone) != 0;  // [H9]
 }
 
@@ -96,7 +96,7 @@ void ChannelClient::leave() {
 void ChannelClient::look_for_server() {
   if (!ends_.connection.is_open()) return;
   pollfd look{ends_.connection.get(), POLLRDHUP, 0};
-  if (::poll(&look, 1, 0) > 0) hung_up_.store(true, std::memory_order_relaxed);
+  if (::poll(&look, 1, 0) > 0) hung_up_.store(true, std::memory_order_release);
 }
 
 /// False: none is free, or the server has gone.
@@ -124,7 +124,7 @@ void ChannelClient::release_slot(uint32_t slot) {
 void ChannelClient::lose_slot() {
   const std::lock_guard lock(mutex_);
   if (++lost_slots_ < ring_.depth) return;
-  hung_up_.store(true, std::memory_order_relaxed);
+  hung_up_.store(true, std::memory_order_release);
   freed_.notify_all();
 }
 

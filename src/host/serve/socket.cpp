@@ -84,6 +84,11 @@ uint64_t inode_at(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
+bool is_socket(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
 /// Whoever looks at a socket's name, and then changes it, is alone meanwhile: he has locked a file
 /// beside it, which goes with the lock. A lock of the folder would do, but anybody may lock what he
 /// may read, and nobody else should keep a server from beginning; this file is for those alone who
@@ -91,7 +96,7 @@ uint64_t inode_at(const std::string& path) {
 class NameLock {
  public:
   /// Throws std::system_error: ETIMEDOUT, or what open() says.
-  explicit NameLock(const std::string& path) : path_(path + ".lock") {
+  explicit NameLock(const std::string& path) : path_(path + ".gofs-lock") {
     const Clock::time_point deadline = Clock::now() + kLockTimeout;
     while (!try_lock()) {
       if (Clock::now() > deadline) {
@@ -147,7 +152,7 @@ ssd::Descriptor listen_at(const std::string& path, uint32_t mode, uint64_t& inod
   expect_free(path);
   ssd::Descriptor listening = make_socket(SOCK_NONBLOCK);
   refuse_descriptors(listening);
-  (void)::unlink(apart.c_str());  // of one that was killed
+  if (is_socket(apart)) (void)::unlink(apart.c_str());  // of one that was killed
   if (::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address),
              static_cast<socklen_t>(sizeof(address))) != 0) {
     ssd::fail_with(errno, apart);
@@ -173,7 +178,9 @@ ListeningSocket::~ListeningSocket() {
     const NameLock alone(path_);
     // It listens still, so that no other file has its inode's number.
     if (inode_at(path_) == inode_) (void)::unlink(path_.c_str());
-  } catch (const std::exception&) {  // the name stays, and the next server replaces it
+  } catch (const std::exception&) {
+    // It has listened until here, so another one has the name only if it came just now.
+    if (inode_at(path_) == inode_) (void)::unlink(path_.c_str());
   }
 }
 

@@ -329,10 +329,20 @@ TEST_F(SocketTest, what_is_quick_is_answered_while_another_question_takes_long) 
 
 TEST_F(SocketTest, a_server_s_path_may_be_nearly_as_long_as_a_client_s) {
   const std::string longest = path_ + std::string(103 - path_.size(), 'x');
-  { std::ofstream(longest + ".new") << "left by one that was killed"; }
+  const std::string apart = longest + ".new";
+  { std::ofstream(apart) << "somebody's"; }
+  EXPECT_THROW(ListeningSocket(longest, 0600), std::system_error);
+  EXPECT_EQ(::unlink(apart.c_str()), 0) << "it is left alone";
+  {  // As one that was killed leaves it.
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    apart.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const ssd::Descriptor left(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(left.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  }
   {
     const ListeningSocket listening(longest, 0600);
-    EXPECT_NE(::access((longest + ".new").c_str(), F_OK), 0);
+    EXPECT_NE(::access(apart.c_str(), F_OK), 0);
     EXPECT_EQ(::access(longest.c_str(), F_OK), 0);
   }
   EXPECT_NE(::access(longest.c_str(), F_OK), 0);
@@ -560,7 +570,7 @@ TEST(ListeningSocketTest, who_goes_while_another_comes_leaves_it_its_name) {
 TEST(ListeningSocketTest, a_lock_is_waited_for_and_one_that_was_left_is_taken_over) {
   const image::TemporaryPath beside;
   const std::string path = beside.path() + ".socket";
-  ssd::Descriptor held = ssd::Descriptor::open(path + ".lock", O_RDWR | O_CREAT, 0600);
+  ssd::Descriptor held = ssd::Descriptor::open(path + ".gofs-lock", O_RDWR | O_CREAT, 0600);
   ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
   try {
     const ListeningSocket one(path, 0600);
@@ -569,7 +579,7 @@ TEST(ListeningSocketTest, a_lock_is_waited_for_and_one_that_was_left_is_taken_ov
     EXPECT_EQ(problem.code().value(), ETIMEDOUT);
     EXPECT_NE(std::string(problem.what()).find("another server has locked"), std::string::npos);
   }
-  EXPECT_EQ(names_from(path), std::vector<std::string>{path + ".lock"});
+  EXPECT_EQ(names_from(path), std::vector<std::string>{path + ".gofs-lock"});
   held = ssd::Descriptor();
   {
     const ListeningSocket one(path, 0600);
