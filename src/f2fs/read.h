@@ -119,24 +119,26 @@ GOFS_NOINLINE GOFS_HD inline int read_pieces(simt::AnyWarp auto warp, Volume& vo
   int result = 0;
 
   const uint32_t inlined = warp.ballot(mine && inode.has_inline_data());
+  bool has_left = false;  // its contents have been moved out since the caller read the inode
   if (inlined != 0) {
     // The caller's idea of the file's size may be older than this inode.
     const bool fits = piece.offset + piece.bytes <= inode.inline_bytes;
     const int read =
         with_nodes(warp, volume, inlined, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
-          if (!fits) return;
+          has_left = (node.inode.i_inline & format::kInlineData) == 0;
+          if (has_left || !fits) return;
           const auto* from =
               reinterpret_cast<const uint8_t*>(&node) + inode.inline_offset + piece.offset;
           for (uint32_t i = 0; i < piece.bytes; ++i) piece.target[i] = from[i];
         });
     if ((inlined >> rank & 1u) != 0) {
-      result = read < 0 || fits
+      result = read < 0 || fits || has_left
                    ? read
                    : report(*volume.corruptions, {Structure::kInode, 0, inode.ino, piece.offset});
     }
     warp.sync();
   }
-  const uint32_t mapping = lanes & ~inlined;
+  const uint32_t mapping = (lanes & ~inlined) | warp.ballot(has_left);
   if (mapping == 0) return result;
 
   BlockPlace place{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks down a file's nodes by address readers, which hold no lock, while others cut the file.
+// Reads and walks down a file's nodes by address readers, which hold no lock, while others cut the
+// file, or move its contents.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include "f2fs/load_inode.h"
 #include "f2fs/map.h"
 #include "f2fs/operation_for_test.hpp"
+#include "f2fs/read.h"
 #include "vfs/open.h"
 #include "vfs/resize.h"
 #include "vfs/write.h"
@@ -111,6 +113,26 @@ TEST_P(WalkBesideTruncate, a_node_that_its_parent_names_no_more_is_a_hole) {
   ++node_offset;
   EXPECT_EQ(judge({f2fs::Structure::kNodeFooter, 0, nid, 7}), -EUCLEAN);
   EXPECT_EQ(findings(), 1u);
+}
+
+TEST_P(WalkBesideTruncate, contents_that_have_left_the_inode_are_read_where_they_are) {
+  put_file("/small", 100, 's');
+  testing::run_crowd({1, GetParam()}, [&](const simt::Warp& warp, uint32_t) {
+    const int fd = open(warp, fs(), "/small", kOpenReadWrite);
+    const uint32_t small = fs().open_inodes[fs().descriptors[fd].open_inode].inode.ino;
+    f2fs::Inode before{};
+    EXPECT_EQ(f2fs::load_inodes(warp, volume(), warp.ballot(true), small, before), 0);
+    EXPECT_TRUE(before.has_inline_data());
+    EXPECT_EQ(ftruncate(warp, fs(), fd, 5000), 0);
+    uint8_t bytes[100] = {};
+    EXPECT_EQ(f2fs::read_pieces(warp, volume(), fs().pool, warp.ballot(true), before,
+                                {0, sizeof(bytes), bytes}),
+              0);
+    EXPECT_EQ(bytes[0], 's');
+    EXPECT_EQ(bytes[99], 's');
+    EXPECT_EQ(close(warp, fs(), fd), 0);
+  });
+  EXPECT_EQ(findings(), 0u);
 }
 
 // Lanes that look for the same node have the same answer.
