@@ -104,15 +104,25 @@ GOFS_NOINLINE GOFS_HD inline int load_inodes(simt::AnyWarp auto warp, Volume& vo
   return result < 0 ? result : unpacked;
 }
 
-/// As load_inodes(), where the number may be out of date: -ENOENT, and nothing is reported, if it
-/// is no inode's any more.
+/// As load_inodes(), where the number may be out of date, or made up: -ENOENT, and nothing is
+/// reported, if it is no inode's. `use(const NodeBlock&)` is called with each that makes sense.
+template <typename Use>
+GOFS_HD int find_inodes(simt::AnyWarp auto warp, Volume& volume, uint32_t lanes, uint32_t ino,
+                        Inode& inode, Use use) {
+  const bool asked = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool possible = asked && ino < volume.geometry.nid_count();
+  int unpacked = 0;
+  const int result = find_nodes(warp, volume, warp.ballot(possible), ino, ino,
+                                [&](const format::NodeBlock& block) {
+                                  unpacked = detail::unpack_inode(volume, block, ino, inode);
+                                  if (unpacked == 0) use(block);
+                                });
+  if (asked && !possible) return -ENOENT;
+  return result < 0 ? result : unpacked;
+}
 GOFS_NOINLINE GOFS_HD inline int find_inodes(simt::AnyWarp auto warp, Volume& volume,
                                              uint32_t lanes, uint32_t ino, Inode& inode) {
-  int unpacked = 0;
-  const int result = find_nodes(warp, volume, lanes, ino, ino, [&](const format::NodeBlock& block) {
-    unpacked = detail::unpack_inode(volume, block, ino, inode);
-  });
-  return result < 0 ? result : unpacked;
+  return find_inodes(warp, volume, lanes, ino, inode, [](const format::NodeBlock&) {});
 }
 
 }  // namespace gofs::f2fs

@@ -138,7 +138,9 @@ GOFS_NOINLINE GOFS_HD int walk_together(simt::AnyWarp auto warp, Volume& volume,
           return -ENOENT;
         },
         [&](const format::NodeBlock& node) {
-          if (level == 0) {
+          if (level == 0 && format::load_u32(&node.inode.i_generation) != inode.generation) {
+            found = {Structure::kInode, 0, nid, index};  // another file has its number now
+          } else if (level == 0) {
             next = depth == 0 ? load_address(&node.inode.i_addr[inode.extra_words + offsets[0]])
                               : load_address(&node.inode.i_nid[offsets[0]]);
           } else if (node.footer.node_offset() == node_offsets[level]) {

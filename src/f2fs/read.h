@@ -120,11 +120,14 @@ GOFS_NOINLINE GOFS_HD inline int read_pieces(simt::AnyWarp auto warp, Volume& vo
 
   const uint32_t inlined = warp.ballot(mine && inode.has_inline_data());
   bool has_left = false;  // its contents have been moved out since the caller read the inode
+  bool has_gone = false;  // another file has its number since then
   if (inlined != 0) {
     // The caller's idea of the file's size may be older than this inode.
     const bool fits = piece.offset + piece.bytes <= inode.inline_bytes;
     const int read =
-        with_nodes(warp, volume, inlined, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
+        find_nodes(warp, volume, inlined, inode.ino, inode.ino, [&](const format::NodeBlock& node) {
+          has_gone = format::load_u32(&node.inode.i_generation) != inode.generation;
+          if (has_gone) return;
           has_left = (node.inode.i_inline & format::kInlineData) == 0;
           if (has_left || !fits) return;
           const auto* from =
@@ -132,7 +135,8 @@ GOFS_NOINLINE GOFS_HD inline int read_pieces(simt::AnyWarp auto warp, Volume& vo
           for (uint32_t i = 0; i < piece.bytes; ++i) piece.target[i] = from[i];
         });
     if ((inlined >> rank & 1u) != 0) {
-      result = read < 0 || fits || has_left
+      result = has_gone ? -ENOENT
+               : read < 0 || fits || has_left
                    ? read
                    : report(*volume.corruptions, {Structure::kInode, 0, inode.ino, piece.offset});
     }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/sha256.h"
+#include "vfs/by_number.h"
 #include "vfs/read.h"
 
 namespace gofs::kernels {
@@ -122,7 +123,6 @@ GOFS_HD inline void read_chunks(simt::AnyWarp auto warp, HashParams& params,
 
 GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint32_t,
                               HashParams& params) {
-  f2fs::Volume& volume = params.fs->volume;
   const uint32_t rank = warp.thread_rank();
   const uint64_t first_lane = uint64_t{warp_index} * warp.size();
   HashLane* const lanes_of_warp = params.lanes + first_lane;
@@ -149,7 +149,9 @@ GOFS_HD inline void hash_body(simt::AnyWarp auto warp, uint32_t warp_index, uint
       exhausted = exhausted || (mine && taken == params.count);
       const uint32_t fresh = warp.ballot(mine && busy);
       const uint32_t ino = mine && busy ? params.files[taken].ino : 0;
-      int error = f2fs::load_inodes(warp, volume, fresh, ino, lane.inode);
+      int error = vfs::reading_paths(warp, *params.fs, [&] {
+        return vfs::load_numbered(warp, *params.fs, fresh, ino, lane.inode);
+      });
       if (mine && busy) {
         if (error == 0) error = f2fs::check_supported(lane.inode);
         if (error == 0 && !lane.inode.is_regular()) error = -EINVAL;

@@ -64,6 +64,7 @@ struct alignas(64) Batch {
   uint32_t count;  // listing a directory may lower it, which gives the rest of the room to others
   uint32_t room;   // what `count` was at the beginning
   uint32_t directory_ino;
+  uint32_t directory_generation;
   int error;                     // of the batch as a whole
   f2fs::DirectoryGrowth growth;  // of who enters names of files that are made (batch_names.h)
   uint64_t ahead_first;          // blocks of the directory that are made before the names come,
@@ -148,10 +149,11 @@ GOFS_HD inline int place_batch(BatchTable& table, uint32_t count) {
   return -ENOMEM;
 }
 
-/// Takes a batch of `count` files, an address reader if there is a `holder`; `hidden`: 0 or
-/// kBatchHidden. Collective, uniform. Its descriptor, -EMFILE or -ENOMEM.
-GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32_t directory_ino,
-                              uint32_t count, f2fs::Writer* holder, uint32_t hidden = 0) {
+/// Takes a batch of `count` files of `directory`, an address reader if there is a `holder`;
+/// `hidden`: 0 or kBatchHidden. Collective, uniform. Its descriptor, -EMFILE or -ENOMEM.
+GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table,
+                              const f2fs::Inode& directory, uint32_t count, f2fs::Writer* holder,
+                              uint32_t hidden = 0) {
   int bd = 0;
   if (warp.thread_rank() == 0) {
     if (holder != nullptr) f2fs::enter_address_readers(*holder);
@@ -159,7 +161,8 @@ GOFS_HD inline int take_batch(simt::AnyWarp auto warp, BatchTable& table, uint32
     bd = place_batch(table, count);
     if (bd >= 0) {
       Batch& batch = table.batches[bd];
-      batch.directory_ino = directory_ino;
+      batch.directory_ino = directory.ino;
+      batch.directory_generation = directory.generation;
       batch.holder = holder;
       simt::store_release(batch.taken, owner_of_client(client_of(warp)) | hidden);
     }
@@ -207,7 +210,7 @@ GOFS_NOINLINE GOFS_HD inline int begin_batch(simt::AnyWarp auto warp, Filesystem
   f2fs::Inode directory{};
   const int error = detail::find_batch_directory(warp, fs, path, directory);
   if (error < 0) return error;
-  return detail::take_batch(warp, table, directory.ino, count, fs.writer);
+  return detail::take_batch(warp, table, directory, count, fs.writer);
 }
 
 /// Closes a batch, after the calls that hold it have ended. Collective, uniform, by one warp.
@@ -230,6 +233,14 @@ GOFS_HD inline int end_batch(simt::AnyWarp auto warp, BatchTable& table, int bd)
 
 namespace detail {
 
+/// Loads the directory of a batch. Collective, uniform, while reading paths. 0, or a negative
+/// errno: -ESTALE where it has been removed.
+GOFS_HD inline int load_batch_directory(simt::AnyWarp auto warp, Filesystem& fs, const Batch& batch,
+                                        f2fs::Inode& directory) {
+  return simt::first_error(warp, load_known(warp, fs, warp.ballot(true), batch.directory_ino,
+                                            batch.directory_generation, directory));
+}
+
 /// Finds the regular file `name`, which all lanes reach, in the directory of a batch. Collective,
 /// uniform. 0, or what is wrong with the file.
 GOFS_NOINLINE GOFS_HD inline int find_batch_file(simt::AnyWarp auto warp, Filesystem& fs,
@@ -241,8 +252,7 @@ GOFS_NOINLINE GOFS_HD inline int find_batch_file(simt::AnyWarp auto warp, Filesy
   if (length < 0 || length > static_cast<int>(format::kNameBytesMax)) return -ENAMETOOLONG;
   const int error = reading_paths(warp, fs, [&]() -> int {
     f2fs::Inode directory{};
-    const int loaded = simt::first_error(
-        warp, load_numbered(warp, fs, warp.ballot(true), batch.directory_ino, directory));
+    const int loaded = load_batch_directory(warp, fs, batch, directory);
     if (loaded < 0) return loaded;
     return look_up(warp, fs, directory, name, static_cast<uint32_t>(length), target);
   });
@@ -287,11 +297,8 @@ GOFS_NOINLINE GOFS_HD inline void load_batch_files(simt::AnyWarp auto warp, File
   const uint32_t ino = file.ino;
   f2fs::Inode inode{};
   BatchEntry loaded{};
-  int unpacked = 0;
-  const auto unpack = [&](const format::NodeBlock& node) {
-    unpacked = f2fs::detail::unpack_inode(fs.volume, node, ino, inode);
-    if (unpacked < 0) return;
-    // Runs, if they are few and all addresses are in the inode.
+  // Runs, if they are few and all addresses are in the inode.
+  const auto note_runs = [&](const format::NodeBlock& node) {
     const uint64_t blocks = inode.size_blocks();
     bool simple = !inode.has_inline_data() && blocks <= inode.slot_count;
     uint32_t run = 0;
@@ -312,22 +319,19 @@ GOFS_NOINLINE GOFS_HD inline void load_batch_files(simt::AnyWarp auto warp, File
     loaded.size_bytes = inode.size_bytes;
     loaded.generation = inode.generation;
   };
-  const int awaited = wait_for_overwriters(warp, fs, lanes, ino);
-  const int error = reading_paths(warp, fs, [&]() -> int {
-    const int stale = awaited < 0 ? awaited : check_numbers(warp, fs, lanes, ino);
-    const uint32_t there = warp.ballot((lanes & bit) != 0 && stale == 0);
-    const int read = f2fs::with_nodes(warp, fs.volume, there, ino, ino, unpack);
-    return stale < 0 ? stale : read;
-  });
-  const uint32_t readable =
-      warp.ballot((lanes & bit) != 0 && error == 0 && unpacked == 0 && inode.is_regular());
-  const int permitted = check_permissions(warp, fs, readable, inode, kMayRead);
+  int error = wait_for_overwriters(warp, fs, lanes, ino);
+  if (error == 0) {
+    error = reading_paths(warp, fs, [&]() -> int {
+      int found = use_numbered(warp, fs, lanes, ino, inode, note_runs);
+      if (found == 0 && (lanes & bit) != 0 && !inode.is_regular()) found = -EINVAL;
+      const uint32_t readable = warp.ballot((lanes & bit) != 0 && found == 0);
+      const int permitted = check_permissions(warp, fs, readable, inode, kMayRead);
+      return found < 0 ? found : permitted;
+    });
+  }
   if ((lanes & bit) == 0) return;
   loaded.ino = ino;
-  loaded.error = error < 0 ? error : unpacked;
-  if (loaded.error == 0 && !inode.is_regular()) loaded.error = -EINVAL;
-  if (loaded.error == 0) loaded.error = permitted;
-  if (loaded.error == 0) loaded.error = f2fs::check_supported(inode);
+  loaded.error = error < 0 ? error : f2fs::check_supported(inode);
   if (loaded.error < 0) loaded.size_bytes = 0;
   file = loaded;
 }
@@ -351,6 +355,40 @@ GOFS_NOINLINE GOFS_HD inline void load_batch(simt::AnyWarp auto warp, Filesystem
     warp.sync();
   }
 }
+
+namespace detail {
+
+/// Reads the file of each lane in `lanes` by its inode. Collective. Bytes read; per lane `error`, 0
+/// or a negative errno: -ESTALE where the file has been removed.
+GOFS_NOINLINE GOFS_HD inline uint64_t read_general(simt::AnyWarp auto warp, Filesystem& fs,
+                                                   const Batch& batch, uint32_t lanes,
+                                                   const BatchEntry& file, uint8_t* target,
+                                                   int& error) {
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  // A batch of files that it has made is no address reader in between: its files may be written.
+  const bool enters = batch.holder == nullptr && fs.writer != nullptr;
+  if (enters && warp.thread_rank() == 0) f2fs::enter_address_readers(*fs.writer);
+  warp.sync();
+  f2fs::Inode inode{};
+  error = enters ? wait_for_overwriters(warp, fs, lanes, file.ino) : 0;
+  if (error == 0) {
+    error = reading_paths(
+        warp, fs, [&] { return load_known(warp, fs, lanes, file.ino, file.generation, inode); });
+  }
+  int failure = 0;
+  const uint32_t loaded = warp.ballot(mine && error == 0);
+  // A file may have become shorter: what is behind its end now, it has not.
+  const int64_t read = read_lanes(warp, fs, loaded, inode, target, file.size_bytes, 0, failure);
+  if (enters) {
+    warp.sync();
+    if (warp.thread_rank() == 0) f2fs::leave_address_readers(*fs.writer);
+  }
+  if ((loaded >> warp.thread_rank() & 1u) == 0) return 0;
+  error = failure == -ENOENT ? -ESTALE : failure;
+  return read > 0 ? static_cast<uint64_t>(read) : 0;
+}
+
+}  // namespace detail
 
 /// Reads all files of the batch: file i to `buffer + offsets[i]`. Collective; warps 0 to
 /// `warp_count` - 1 do it together. Returns the bytes that this warp has read; a file's error is
@@ -419,18 +457,9 @@ GOFS_NOINLINE GOFS_HD inline uint64_t read_batch(simt::AnyWarp auto warp, Filesy
     const uint32_t general =
         warp.ballot(usable && file.kind == BatchEntryKind::kGeneral && file.size_bytes != 0);
     if (general != 0) {
-      f2fs::Inode inode{};
-      const int loaded = reading_paths(
-          warp, fs, [&] { return load_numbered(warp, fs, general, file.ino, inode); });
-      const bool one = (general >> rank & 1u) != 0;
-      if (one) error = loaded;
-      int failure = 0;
-      const int64_t read = read_lanes(warp, fs, warp.ballot(one && loaded == 0), inode, target,
-                                      file.size_bytes, 0, failure);
-      if (one && loaded == 0) {
-        if (read > 0) bytes_read += static_cast<uint64_t>(read);
-        error = failure;
-      }
+      int failed = 0;
+      bytes_read += detail::read_general(warp, fs, batch, general, file, target, failed);
+      if ((general >> rank & 1u) != 0) error = failed;
     }
     if (mine && error < 0) entry.error = error;
     warp.sync();

@@ -115,7 +115,7 @@ GOFS_NOINLINE GOFS_HD inline int open_batch(simt::AnyWarp auto warp, Filesystem&
                         : detail::find_batch_directory(warp, fs, path, directory);
   if (error < 0) return error;
   // It reads no address without a lock, so nobody who cleans waits for it.
-  const int bd = detail::take_batch(warp, table, directory.ino, count, nullptr, kBatchHidden);
+  const int bd = detail::take_batch(warp, table, directory, count, nullptr, kBatchHidden);
   if (bd < 0) return bd;
   Batch& batch = table.batches[bd];
   for (uint32_t i = warp.thread_rank(); i < count; i += warp.size()) {

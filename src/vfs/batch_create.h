@@ -427,8 +427,8 @@ GOFS_NOINLINE GOFS_HD inline int begin_creation(simt::AnyWarp auto warp, Filesys
     if (error < 0) return error;
     error = detail::load_uniform(warp, fs, ino, directory);
     if (error == 0) error = detail::may_change_names(warp, fs, directory);
-    int bd =
-        error < 0 ? error : detail::take_batch(warp, *fs.batches, ino, creation.count, nullptr);
+    int bd = error < 0 ? error
+                       : detail::take_batch(warp, *fs.batches, directory, creation.count, nullptr);
     if (bd >= 0) {
       Batch& batch = fs.batches->batches[bd];
       error = detail::begin_growth(warp, fs, batch, directory, creation.count);

@@ -26,12 +26,11 @@ GOFS_HD inline uint32_t part_count(uint32_t warp_count) {
 /// Goes through the regular files of part `index` of `count` parts, until it has met `room` of
 /// them. Enters them into `files`; null: only counts. Collective, uniform.
 GOFS_NOINLINE GOFS_HD inline BatchPart list_part(simt::AnyWarp auto warp, Filesystem& fs,
-                                                 uint32_t directory_ino, uint32_t index,
-                                                 uint32_t count, BatchEntry* files, uint32_t room) {
+                                                 const Batch& batch, uint32_t index, uint32_t count,
+                                                 BatchEntry* files, uint32_t room) {
   f2fs::Inode directory{};
   BatchPart part{};
-  const int loaded = load_numbered(warp, fs, warp.ballot(true), directory_ino, directory);
-  part.error = simt::first_error(warp, loaded);
+  part.error = load_batch_directory(warp, fs, batch, directory);
   if (part.error < 0) return part;
   // Of fewer than 2^31 blocks. They may be holes nearly all: a part of nothing else ends soon,
   // since the walk skips whole subtrees of them.
@@ -98,7 +97,7 @@ GOFS_NOINLINE GOFS_HD inline void survey_batch(simt::AnyWarp auto warp, Filesyst
   const uint32_t count = detail::part_count(warp_count);
   if (warp_index >= count) return;
   const BatchPart part = reading_paths(warp, fs, [&] {
-    return detail::list_part(warp, fs, batch.directory_ino, warp_index, count, nullptr, batch.room);
+    return detail::list_part(warp, fs, batch, warp_index, count, nullptr, batch.room);
   });
   if (warp.thread_rank() == 0) detail::parts_of(table, batch)[warp_index] = part;
   warp.sync();
@@ -132,7 +131,7 @@ GOFS_NOINLINE GOFS_HD inline int list_batch(simt::AnyWarp auto warp, Filesystem&
   if (room != 0) {
     BatchEntry* const files = table.files + batch.first + sums.before;
     const BatchPart part = reading_paths(warp, fs, [&] {
-      return detail::list_part(warp, fs, batch.directory_ino, warp_index, count, files, room);
+      return detail::list_part(warp, fs, batch, warp_index, count, files, room);
     });
     const int missing = fs.writer != nullptr ? -ESTALE : -EUCLEAN;
     for (uint32_t i = part.files + warp.thread_rank(); i < room; i += warp.size()) {

@@ -21,10 +21,9 @@ GOFS_NOINLINE GOFS_HD inline int open_batch_file(simt::AnyWarp auto warp, Filesy
   for (;;) {
     const int fd = reading_paths(warp, fs, [&]() -> int {
       f2fs::Inode inode{};
-      const int loaded = load_numbered(warp, fs, warp.ballot(true), entry.ino, inode);
+      const int loaded =
+          load_known(warp, fs, warp.ballot(true), entry.ino, entry.generation, inode);
       int error = simt::first_error(warp, loaded);
-      // Its number may be that of another file by now.
-      if (error == 0 && inode.generation != entry.generation) error = -ESTALE;
       if (error < 0) return error == -ESTALE ? -ENOENT : error;
       // Who made a file may write to it, whatever its mode.
       error = entry.created ? 0 : check_open(warp, fs, inode, flags);

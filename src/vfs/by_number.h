@@ -8,29 +8,54 @@
 
 namespace gofs::vfs {
 
-/// Whether the numbers of the lanes in `lanes` are those of inodes: per lane 0, -ESTALE where it is
-/// no inode's any more, or what the device says. Collective, while reading paths (reading_paths()).
-GOFS_NOINLINE GOFS_HD inline int check_numbers(simt::AnyWarp auto warp, Filesystem& fs,
+namespace detail {
+
+/// Whether the volume is damaged where no inode was found. With a writer, the NAT knows whether
+/// there is to be one: none while its number is being taken or given back. Otherwise nothing is
+/// removed, and no name has a number that is not an inode's. Collective, while reading paths. Per
+/// lane in `lanes` -ESTALE; -EUCLEAN (reported), and others from the device.
+GOFS_NOINLINE GOFS_HD inline int judge_missing(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t lanes, uint32_t ino) {
-  // A volume that is mounted read-only names no number that is not an inode's, unless it is
-  // damaged.
-  if (fs.writer == nullptr) return 0;
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const bool possible = mine && ino < fs.volume.geometry.nid_count();
   f2fs::NatRecord record{};
-  const int error = f2fs::look_up_nat(warp, fs.volume, lanes, ino, record);
-  if ((lanes >> warp.thread_rank() & 1u) == 0 || error < 0) return error;
-  return record.block == format::kNullAddr || record.ino != ino ? -ESTALE : 0;
+  const int looked = f2fs::look_up_nat(warp, fs.volume, warp.ballot(possible), ino, record);
+  const bool is_there =
+      record.ino == ino && record.block != format::kNullAddr && record.block != format::kNewAddr;
+  const uint32_t wrong = warp.ballot(possible && looked == 0 && (is_there || fs.writer == nullptr));
+  f2fs::Inode inode{};
+  const int loaded = wrong == 0 ? 0 : f2fs::load_inodes(warp, fs.volume, wrong, ino, inode);
+  if (possible && looked < 0) return looked;
+  return (wrong >> warp.thread_rank() & 1u) != 0 && loaded < 0 ? loaded : -ESTALE;
 }
 
-/// Loads one inode a lane, as f2fs::load_inodes(); -ESTALE where it has been removed. Collective,
-/// while reading paths.
+}  // namespace detail
+
+/// Loads one inode a lane, as f2fs::find_inodes(); -ESTALE where there is none, or it has been
+/// removed. Collective, while reading paths (reading_paths()).
+template <typename Use>
+GOFS_HD int use_numbered(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes, uint32_t ino,
+                         f2fs::Inode& inode, Use use) {
+  const int error = f2fs::find_inodes(warp, fs.volume, lanes, ino, inode, use);
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  const uint32_t missing = warp.ballot(mine && error == -ENOENT);
+  const int judged = missing == 0 ? 0 : detail::judge_missing(warp, fs, missing, ino);
+  if ((missing >> warp.thread_rank() & 1u) != 0) return judged;
+  const bool removed = mine && error == 0 && inode.links == 0 && fs.writer != nullptr;
+  return removed ? -ESTALE : error;
+}
+/// The same without more to be done.
 GOFS_NOINLINE GOFS_HD inline int load_numbered(simt::AnyWarp auto warp, Filesystem& fs,
                                                uint32_t lanes, uint32_t ino, f2fs::Inode& inode) {
-  const uint32_t bit = 1u << warp.thread_rank();
-  const int error = check_numbers(warp, fs, lanes, ino);
-  const uint32_t there = warp.ballot((lanes & bit) != 0 && error == 0);
-  const int loaded = f2fs::load_inodes(warp, fs.volume, there, ino, inode);
-  if ((there & bit) == 0) return error;
-  return loaded == 0 && inode.links == 0 && fs.writer != nullptr ? -ESTALE : loaded;
+  return use_numbered(warp, fs, lanes, ino, inode, [](const format::NodeBlock&) {});
+}
+
+/// The same where the inode is to have this generation: -ESTALE where another file has its number.
+GOFS_HD inline int load_known(simt::AnyWarp auto warp, Filesystem& fs, uint32_t lanes, uint32_t ino,
+                              uint32_t generation, f2fs::Inode& inode) {
+  const int error = load_numbered(warp, fs, lanes, ino, inode);
+  const bool mine = (lanes >> warp.thread_rank() & 1u) != 0;
+  return mine && error == 0 && inode.generation != generation ? -ESTALE : error;
 }
 
 }  // namespace gofs::vfs

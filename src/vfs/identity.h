@@ -43,7 +43,7 @@ GOFS_HD inline bool is_of_volume(const Filesystem& fs, const Identity& file) {
 GOFS_NOINLINE GOFS_HD inline int load_identified(simt::AnyWarp auto warp, Filesystem& fs,
                                                  const Identity& file, f2fs::Inode& inode) {
   if (!is_of_volume(fs, file)) return -ESTALE;
-  if (file.ino < kReservedNids || file.ino >= fs.volume.geometry.nid_count()) return -ESTALE;
+  if (file.ino < kReservedNids || file.ino > UINT32_MAX) return -ESTALE;
   const auto ino = static_cast<uint32_t>(file.ino);
   const int found =
       simt::first_error(warp, f2fs::find_inodes(warp, fs.volume, warp.ballot(true), ino, inode));

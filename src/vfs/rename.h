@@ -211,10 +211,10 @@ GOFS_NOINLINE GOFS_HD inline int rename_locked(simt::AnyWarp auto warp, Filesyst
   error = operate(warp, fs, pages, [&](f2fs::Operation& op) {
     return exchange ? exchange_names(warp, op, pair) : move_name(warp, op, fs, pair);
   });
-  if (error < 0) return error;
   const f2fs::Inode& replaced = pair.to.inode;
-  if (!exchange && pair.to.entry.ino != 0 && loses_last_name(replaced)) gone = replaced.ino;
-  if (warp.thread_rank() == 0) {
+  const bool removes = error == 0 && !exchange && pair.to.entry.ino != 0;
+  if (removes && loses_last_name(replaced)) gone = replaced.ino;
+  if (warp.thread_rank() == 0) {  // also where the device failed halfway
     invalidate_name(fs, pair.from.at);
     invalidate_name(fs, pair.to.at);
     const auto invalidate_parent = [&](const f2fs::Inode& inode) {
@@ -226,7 +226,7 @@ GOFS_NOINLINE GOFS_HD inline int rename_locked(simt::AnyWarp auto warp, Filesyst
     if (exchange) invalidate_parent(pair.to.inode);
     invalidate_paths(fs);
   }
-  return 0;
+  return error;
 }
 
 /// Renames while reading paths. Collective, uniform.
