@@ -11,45 +11,29 @@
 
 #include "gofs/volume.hpp"
 #include "host/image/fsck_for_test.h"
-#include "host/volume_access.h"
+#include "host/statistics_for_test.h"
 #include "host/volume_for_test.h"
 
 namespace gofs {
 namespace {
 
-const MountOptions kToCountReads{.backend = "cpu"};
-const MountOptions kToCountWrites{.backend = "cpu", .read_only = false};
+using host::all_of;
+using host::calls_of;
+using host::checked_statistics;
+using host::commands_of;
+using host::lookups_of;
+using host::segments_in;
 
-const OutcomeCounts& calls_of(const Statistics& seen, CallKind kind) {
-  return seen.calls[static_cast<uint32_t>(kind)];
-}
-const OutcomeCounts& commands_of(const Statistics& seen, CommandKind kind) {
-  return seen.commands[static_cast<uint32_t>(kind)];
-}
-const LookupCounts& lookups_of(const Statistics& seen, CacheKind kind) {
-  return seen.lookups[static_cast<uint32_t>(kind)];
-}
-uint64_t segments_in(const Statistics& seen, SegmentState state) {
-  return seen.segments[static_cast<uint32_t>(state)];
-}
-uint64_t all_of(const OutcomeCounts& counts) { return counts.succeeded + counts.failed; }
+#ifdef GOFS_WITH_CUDA
+constexpr const char* kBackend = "cuda";
+#else
+constexpr const char* kBackend = "cpu";
+#endif
 
-/// The volume's statistics, which are those of its SSD where both count the same.
-Statistics checked_statistics(Volume& volume) {
-  const Statistics seen = volume.statistics().value();
-  const host::VolumeState& state = host::state_of(volume);
-  const ssd::VirtualSsdCounters ssd = state.ssd_counters();
-  const uint64_t lba_bytes = volume.info().lba_bytes;
-  EXPECT_EQ(all_of(commands_of(seen, CommandKind::kRead)), ssd.read_commands);
-  EXPECT_EQ(all_of(commands_of(seen, CommandKind::kWrite)), ssd.write_commands);
-  EXPECT_EQ(seen.ssd_bytes_read, ssd.blocks_read * lba_bytes);
-  EXPECT_EQ(seen.ssd_bytes_written, ssd.blocks_written * lba_bytes);
-  uint64_t commands = 0;
-  for (const OutcomeCounts& kind : seen.commands) commands += all_of(kind);
-  EXPECT_EQ(commands, state.commands_issued());
-  EXPECT_EQ(seen.commands_under_way, 0u);
-  EXPECT_EQ(seen.command_timeouts, 0u);
-  return seen;
+/// On a virtual SSD, which counts by itself.
+Volume mount_to_count(const std::string& image, bool read_only) {
+  return Volume::mount(image + "?media=memory", {.backend = kBackend, .read_only = read_only})
+      .value();
 }
 
 class WrittenStatistics : public ::testing::Test {
@@ -57,7 +41,7 @@ class WrittenStatistics : public ::testing::Test {
   WrittenStatistics() {
     EXPECT_EQ(image::run_tool("cp " + host::sample_volume().path() + " " + copy_.path()).exit_code,
               0);
-    volume_.emplace(Volume::mount(copy_.path(), kToCountWrites).value());
+    volume_.emplace(mount_to_count(copy_.path(), false));
   }
   Volume& volume() { return *volume_; }
 
@@ -148,7 +132,7 @@ TEST_F(WrittenStatistics, every_segment_is_in_some_state) {
 }
 
 TEST(Statistics, of_a_volume_that_is_only_read) {
-  Volume volume = Volume::mount(host::sample_volume().path(), kToCountReads).value();
+  Volume volume = mount_to_count(host::sample_volume().path(), true);
   const Statistics seen = checked_statistics(volume);
   EXPECT_GT(commands_of(seen, CommandKind::kRead).succeeded, 0u);
   EXPECT_EQ(all_of(commands_of(seen, CommandKind::kWrite)), 0u);
