@@ -62,7 +62,8 @@ class GOFS_API RangeCall {
   bool is_done() const;
   /// Of each range how many bytes were moved, or a negative errno: that of some part of it. What
   /// was read is in memory then, also without this where the stream goes on. An error where the
-  /// ranges were not carried out; also after the volume is unmounted, which waits for them.
+  /// ranges were not carried out; also after the volume is unmounted, which waits for them. ENODEV
+  /// in a child of fork(), at once.
   Expected<std::vector<int64_t>> wait() const;
 
  private:

@@ -53,9 +53,9 @@ class Transfer:
         self._process = os.getpid()
 
     def done(self) -> bool:
-        """Whether result() returns at once."""
+        """Whether result() returns, or raises, at once."""
         begun = self._begun  # which another thread's result() may replace
-        return isinstance(begun, int) or begun.done()
+        return isinstance(begun, int) or self._is_of_another_process() or begun.done()
 
     def result(self) -> int:
         """How many bytes were moved: of a read fewer than there is room for only where the file
@@ -65,7 +65,7 @@ class Transfer:
         """
         if self._finish is not None:
             # Nor is there another thread that may have had the lock.
-            if self._process != os.getpid():
+            if self._is_of_another_process():
                 raise RuntimeError(
                     f"{self._path!r}: the transfer was begun before fork(), and only that process "
                     "can wait for it"
@@ -75,6 +75,9 @@ class Transfer:
             raise self._failure
         assert isinstance(self._begun, int)
         return self._begun
+
+    def _is_of_another_process(self) -> bool:
+        return self._process != os.getpid()
 
     def _end(self) -> None:
         with self._lock:
@@ -89,14 +92,14 @@ class Transfer:
     def __await__(self) -> Generator[object, None, int]:
         while not self.done():
             yield from asyncio.sleep(_LOOK_SECONDS).__await__()
-        if self._finish is None:
+        if self._finish is None or self._is_of_another_process():
             return self.result()
         # Closing the file is a call, and making it durable takes as long as the SSD.
         return (yield from asyncio.to_thread(self.result).__await__())
 
     def __del__(self) -> None:
         # In a child of fork() there is no GPU.
-        if getattr(self, "_finish", None) is None or self._process != os.getpid():
+        if getattr(self, "_finish", None) is None or self._is_of_another_process():
             return
         try:
             self.result()

@@ -601,9 +601,15 @@ def test_a_child_of_fork_does_not_wait_for_a_transfer(
     transfer = on_gpu.read_into_async("/file", GpuTensor(zeros(10)))
     ended = _transfer.Transfer("/host", 7)
 
+    async def awaited() -> int:
+        return await transfer
+
     def child() -> str:
         with pytest.raises(RuntimeError, match="before fork.*only that process can wait"):
             transfer.result()
+        assert transfer.done()
+        with pytest.raises(RuntimeError, match="before fork.*only that process can wait"):
+            asyncio.run(awaited())
         return str(ended.result())
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:

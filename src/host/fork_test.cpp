@@ -82,6 +82,8 @@ TEST_F(ForkTest, every_call_fails_in_a_child_and_says_why) {
                                is_refused(volume.collect_garbage()),
                                is_refused(volume.memory()),
                                is_refused(volume.register_buffer(bytes, 8)),
+                               is_refused(volume.read_ranges({{fd, bytes, 4, 0}})),
+                               is_refused(volume.write_ranges({{fd, bytes, 4, 0}})),
                                is_refused(volume.sync()),
                                is_refused(volume.fsync(fd)),
                                is_refused(volume.fdatasync(fd)),
@@ -117,6 +119,17 @@ class AskedByParentsOnly final : public host::BackendForTest {
   }
   const host::ProcessMark process_ = host::ProcessMark::of_this_process();
 };
+
+TEST_F(ForkTest, a_child_does_not_wait_for_ranges) {
+  Volume volume = mount(kWriting);
+  const int fd = volume.open("/file", O_RDWR | O_CREAT).value();
+  ASSERT_TRUE(volume.pwrite(fd, "parent", 6, 0));
+  char bytes[6] = {};
+  const RangeCall begun = volume.read_ranges({{fd, bytes, sizeof(bytes), 0}}).value();
+  EXPECT_EQ(in_child([&] { return begun.is_done() && is_refused(begun.wait()) ? 0 : 1; }), 0);
+  EXPECT_EQ(begun.wait().value(), std::vector<int64_t>{6});
+  EXPECT_EQ(std::string(bytes, 6), "parent");
+}
 
 TEST_F(ForkTest, nothing_is_asked_of_the_backend_in_a_child) {
   Volume volume =

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <limits>
 #include <new>
 
+#include "host/messages.h"
 #include "kernels/bodies.h"
 
 namespace gofs::host {
@@ -132,6 +134,7 @@ const int64_t* LaunchedRanges::run(vfs::Filesystem* fs, bool writes,
 }
 
 bool LaunchedRanges::is_done() {
+  if (!process_.is_ours()) return true;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;  // another thread waits for it
   return begun_ == nullptr || begun_->is_over();
@@ -149,6 +152,10 @@ void LaunchedRanges::collect() {
 }
 
 Expected<std::vector<int64_t>> LaunchedRanges::wait() {
+  if (!process_.is_ours()) {
+    return make_error(ENODEV, "ranges",
+                      "begun by the process that this one was forked from, which alone can wait");
+  }
   const std::lock_guard lock(mutex_);
   collect();
   if (problem_) return *problem_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gofs/volume.hpp"
+#include "host/process_mark.h"
 #include "host/shared_array.h"
 #include "kernels/backend.h"
 #include "kernels/ranges.h"
@@ -41,7 +42,8 @@ class DoneRanges final : public RangeWork {
 };
 
 /// A launch that carries out ranges in the order of a stream. It owns what the launch uses; when
-/// that has ended, another may use it.
+/// that has ended, another may use it. In a child of fork(), where nothing comes to an end, it is
+/// done and was not carried out.
 class LaunchedRanges final : public RangeWork {
  public:
   /// The error of a launch that has failed, of which the backend says why. Asked while there is a
@@ -80,6 +82,7 @@ class LaunchedRanges final : public RangeWork {
 
   kernels::Backend* backend_;
   const Explain explain_;
+  const ProcessMark process_ = ProcessMark::of_this_process();
   std::mutex mutex_;
   std::unique_ptr<SharedArray<kernels::RangesParams>> params_;
   std::unique_ptr<SharedArray<IoRange>> ranges_;
