@@ -3,6 +3,7 @@
 // gofs ctl SOCKET status|drain|stop: asks a server (gofsd) how it is, or to end.
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -54,15 +55,26 @@ void print_table(const host::ServerStatus& status) {
   }
 }
 
-/// Which socket has the name; 0: none.
-ino_t socket_at(const std::string& name) {
+/// What a name belongs to: the number of an inode alone may be another's soon after.
+struct Socket {
+  dev_t device;
+  ino_t inode;
+  int64_t seconds;  // and nanoseconds, when its inode was changed last
+  int64_t nanoseconds;
+
+  bool operator==(const Socket&) const = default;
+};
+
+/// All are 0: there is none.
+Socket socket_at(const std::string& name) {
   struct stat status {};
-  return ::stat(name.c_str(), &status) == 0 ? status.st_ino : 0;
+  if (::stat(name.c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
 }
 
 /// A server that has ended lets go of its volume, and then of its name, just after it has said so;
 /// one that a program has for itself keeps the name, perhaps.
-void wait_until_name_is_free(const std::string& name, ino_t server) {
+void wait_until_name_is_free(const std::string& name, const Socket& server) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds kTimeout{5};
   constexpr std::chrono::milliseconds kPause{1};
@@ -71,7 +83,7 @@ void wait_until_name_is_free(const std::string& name, ino_t server) {
 }
 
 void ask(const Session& session, const CtlOptions& options) {
-  const ino_t server = socket_at(session.volume);
+  const Socket server = socket_at(session.volume);
   const ssd::Descriptor connection = host::connect_at(session.volume);
   if (options.what == "status") {
     const host::ServerStatus status = host::status_of(connection);

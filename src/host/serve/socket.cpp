@@ -113,7 +113,7 @@ class NameLock {
  private:
   bool try_lock() {
     file_ = ssd::Descriptor::open(path_, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-    if (!file_.is_open()) ssd::fail_with(errno, path_);
+    if (!file_.is_open()) refuse(errno);
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK || errno == EINTR) return false;
       ssd::fail_with(errno, path_);
@@ -121,6 +121,13 @@ class NameLock {
     // Who had it before has removed it, perhaps, and another one has made one since.
     struct stat status {};
     return ::fstat(file_.get(), &status) == 0 && status.st_ino == inode_at(path_);
+  }
+
+  [[noreturn]] void refuse(int error) const {
+    const bool is_there = error == EACCES && inode_at(path_) != 0;
+    ssd::fail_with(error, is_there ? path_ + ", which another user's server has left if none begins "
+                                             "or ends now: remove it"
+                                   : path_);
   }
 
   const std::string path_;

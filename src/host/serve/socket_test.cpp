@@ -41,6 +41,7 @@
 #include "host/serve/served_volume_for_test.h"
 #include "host/serve/socket_server.h"
 #include "testing/comes_true.hpp"
+#include "testing/in_child.hpp"
 
 extern char** environ;
 
@@ -586,6 +587,26 @@ TEST(ListeningSocketTest, a_lock_is_waited_for_and_one_that_was_left_is_taken_ov
     EXPECT_EQ(names_from(path), std::vector<std::string>{path});
   }
   EXPECT_EQ(names_from(path), std::vector<std::string>());
+}
+
+TEST(ListeningSocketTest, a_lock_that_another_user_has_left_is_named) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const image::TemporaryPath beside;
+  const std::string path = beside.path() + ".socket";
+  { (void)ssd::Descriptor::open(path + ".gofs-lock", O_RDWR | O_CREAT, 0600); }
+  EXPECT_EQ(testing::in_child([&] {
+              constexpr uid_t kNobody = 65'534;
+              if (::setresuid(kNobody, kNobody, kNobody) != 0) return 1;
+              try {
+                const ListeningSocket one(path, 0600);
+                return 2;
+              } catch (const std::system_error& problem) {
+                if (problem.code().value() != EACCES) return 3;
+                return std::string(problem.what()).find("remove it") != std::string::npos ? 0 : 4;
+              }
+            }),
+            0);
+  EXPECT_EQ(::unlink((path + ".gofs-lock").c_str()), 0);
 }
 
 TEST(ControlLineTest, an_answer_that_comes_late_is_nobody_elses) {
