@@ -125,8 +125,9 @@ class NameLock {
 
   [[noreturn]] void refuse(int error) const {
     const bool is_there = error == EACCES && inode_at(path_) != 0;
-    ssd::fail_with(error, is_there ? path_ + ", which another user's server has left if none begins "
-                                             "or ends now: remove it"
+    ssd::fail_with(error, is_there ? path_ +
+                                         ", which another user's server has left if none begins "
+                                         "or ends now: remove it"
                                    : path_);
   }
 
