@@ -22,7 +22,7 @@ namespace gofs::gpu {
 
 class DeviceMemorySpace final : public simt::MemorySpace {
  public:
-  DeviceMemorySpace(ContextHealth& health, const LaunchCount& launches)
+  DeviceMemorySpace(ContextHealth& health, LaunchCount& launches)
       : health_(health), frees_(launches, [](void* memory) {
           const OwnCalls own;
           (void)cudaFree(memory);
@@ -91,7 +91,7 @@ class DeviceMemorySpace final : public simt::MemorySpace {
 
 class PinnedMemorySpace final : public simt::MemorySpace {
  public:
-  PinnedMemorySpace(ContextHealth& health, const LaunchCount& launches)
+  PinnedMemorySpace(ContextHealth& health, LaunchCount& launches)
       : health_(health), frees_(launches, [](void* memory) {
           const OwnCalls own;
           (void)cudaFreeHost(memory);

@@ -6,7 +6,6 @@
 // ended. Host only.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -14,16 +13,30 @@
 
 namespace gofs::gpu {
 
-/// Launches of a backend that are under way.
+/// Launches of a backend that are under way. By any thread.
 class LaunchCount {
  public:
-  void add() { count_.fetch_add(1, std::memory_order_relaxed); }
-  /// Whether it was the last one.
-  bool remove() { return count_.fetch_sub(1, std::memory_order_relaxed) == 1; }
-  bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
+  /// Waits while memory is freed.
+  void add() {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+  }
+  void remove() {
+    const std::lock_guard lock(mutex_);
+    --count_;
+  }
+  /// Calls `body` where there is none; none begins meanwhile. False: there is one.
+  template <typename Body>
+  bool while_none(Body body) {
+    const std::lock_guard lock(mutex_);
+    if (count_ != 0) return false;
+    body();
+    return true;
+  }
 
  private:
-  std::atomic<uint32_t> count_{0};
+  std::mutex mutex_;
+  uint32_t count_ = 0;
 };
 
 /// By any thread.
@@ -31,19 +44,19 @@ class LateFrees {
  public:
   using Free = void (*)(void* memory);
 
-  LateFrees(const LaunchCount& launches, Free how) : launches_(launches), free_(how) {}
-  ~LateFrees() { free_all(); }
+  LateFrees(LaunchCount& launches, Free how) : launches_(launches), free_(how) {}
+  ~LateFrees() { free_late(); }
   LateFrees(const LateFrees&) = delete;
   LateFrees& operator=(const LateFrees&) = delete;
 
   /// Now, or later.
   void free(void* memory, uint64_t bytes) {
-    if (!launches_.any()) return free_(memory);
+    if (launches_.while_none([&] { free_(memory); })) return;
     {
       const std::lock_guard lock(mutex_);
       late_.emplace(bytes, memory);
     }
-    if (!launches_.any()) free_all();  // the last one has ended meanwhile, and has not seen it
+    free_all();  // the last one may have ended meanwhile, and not have seen it
   }
   /// Memory of so many bytes that is not freed yet, with any contents, or null.
   void* take_back(uint64_t bytes) {
@@ -54,7 +67,13 @@ class LateFrees {
     late_.erase(found);
     return memory;
   }
+  /// Unless there are launches, after whose end this is called again.
   void free_all() {
+    (void)launches_.while_none([&] { free_late(); });
+  }
+
+ private:
+  void free_late() {
     std::multimap<uint64_t, void*> late;
     {
       const std::lock_guard lock(mutex_);
@@ -63,8 +82,7 @@ class LateFrees {
     for (const auto& [bytes, memory] : late) free_(memory);
   }
 
- private:
-  const LaunchCount& launches_;
+  LaunchCount& launches_;
   const Free free_;
   std::mutex mutex_;
   std::multimap<uint64_t, void*> late_;  // by size

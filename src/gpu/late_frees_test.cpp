@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace gofs::gpu {
@@ -33,15 +36,42 @@ TEST_F(LateFreesTest, keeps_what_is_released_beside_launches_for_who_wants_as_mu
   frees_.free(at(0), 10);
   frees_.free(at(1), 20);
   frees_.free(at(2), 10);
-  EXPECT_FALSE(launches_.remove());
+  launches_.remove();
+  frees_.free_all();
   EXPECT_EQ(frees_.take_back(11), nullptr);
   EXPECT_EQ(frees_.take_back(20), at(1));
   EXPECT_EQ(frees_.take_back(20), nullptr);
   EXPECT_TRUE(freed.empty());
-  EXPECT_TRUE(launches_.remove());
+  launches_.remove();
   frees_.free_all();
   EXPECT_EQ(freed, (std::vector<void*>{at(0), at(2)}));
   EXPECT_EQ(frees_.take_back(10), nullptr);
+}
+
+std::atomic<bool> is_freeing{false};
+std::atomic<bool> goes_on{false};
+
+TEST(LateFrees, no_launch_begins_while_memory_is_freed) {
+  LaunchCount launches;
+  LateFrees frees(launches, [](void*) {
+    is_freeing.store(true);
+    while (!goes_on.load()) std::this_thread::yield();
+    is_freeing.store(false);
+  });
+  char place = 0;
+  std::thread freeing([&] { frees.free(&place, 1); });
+  while (!is_freeing.load()) std::this_thread::yield();
+  bool met = true;
+  std::thread beginning([&] {
+    launches.add();
+    met = is_freeing.load();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // in which it would begin
+  goes_on.store(true);
+  freeing.join();
+  beginning.join();
+  EXPECT_FALSE(met);
+  launches.remove();
 }
 
 }  // namespace
