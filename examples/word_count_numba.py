@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 if not hasattr(numpy, "row_stack"):
-    numpy.row_stack = numpy.vstack  # numba 0.68 wants it, and numpy 2.5 has it no longer
+    vars(numpy)["row_stack"] = numpy.vstack  # numba 0.68 wants it, and numpy 2.5 has it no longer
 from numba import cuda
 
 import gofs

@@ -25,7 +25,7 @@ import numpy
 import torch
 
 if not hasattr(numpy, "row_stack"):  # which numba-cuda looks for, and numpy 2.5 has no more
-    numpy.row_stack = numpy.vstack
+    vars(numpy)["row_stack"] = numpy.vstack
 from numba import cuda
 from torch.utils.data import DataLoader, Dataset
 

@@ -69,11 +69,14 @@ class Closing {
 
 }  // namespace
 
+bool MountedVolume::await_closing() {
+  while (is_closing_ && is_ours()) without_gil([&] { is_closing_.wait(true); });
+  return closed_;
+}
+
 void MountedVolume::close() {
   if (!is_ours()) return;
-  // Another thread that closes it may fail.
-  while (is_closing_) without_gil([&] { is_closing_.wait(true); });
-  if (closed_) return;
+  if (await_closing()) return;  // another thread that closes it may fail
   is_closing_ = true;
   const auto unmount = [&] {
     // Whatever becomes of it, others that wait for it go on.

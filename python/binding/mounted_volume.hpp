@@ -51,6 +51,8 @@ class MountedVolume {
   /// call() does.
   Error explain(int code, const Path& path);
 
+  /// Waits while it is being closed; whether it is closed then.
+  bool await_closing();
   /// Unmounts after the calls under way; nothing where that was done before, or in a child of
   /// fork(). After an error that leaves the volume mounted, or its image held, it may be called
   /// again.

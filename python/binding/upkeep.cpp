@@ -75,6 +75,7 @@ uintptr_t device_handle(MountedVolume& self) {
 
 void define_upkeep(VolumeClass& volume) {
   volume.def("close", &MountedVolume::close)
+      .def("await_closing", &MountedVolume::await_closing)
       .def_prop_ro("closed", &MountedVolume::is_closed)
       .def_prop_ro("is_ours", &MountedVolume::is_ours)
       .def("sync", on_volume<&Volume::sync>)

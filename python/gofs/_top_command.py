@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -81,9 +82,17 @@ def _on_page(web: str) -> Show:
 
         look = functools.partial(look_at, volume)
         page = WebTop(name, look, seconds, metrics=volume.metrics)
+
+        async def serve() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            # Before Python 3.11 an interrupt would end whatever runs just then.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+            await page.serve(host, port, tell)
+
         try:
-            asyncio.run(page.serve(host, port, tell))
-        except KeyboardInterrupt:
+            asyncio.run(serve())
+        except (KeyboardInterrupt, asyncio.CancelledError):
             return 0
         except OSError as error:
             print(f"gofs: {web}: {error}", file=sys.stderr)

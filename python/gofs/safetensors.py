@@ -257,12 +257,15 @@ class TensorSlice:
             return self._rows(slice(None))[given]
         first, *others = given
         if isinstance(first, slice):
-            return self._rows(first)[(slice(None), *others)]
+            index = (slice(None), *others)  # by a name: mypy takes it for what Python 3.11 has
+            return self._rows(first)[index]
         if hasattr(first, "__iter__") and _dimensions(first) > 0:
             rows = self._rows(first)
             # With lists behind it this names elements, one by one, and a slice would not.
-            return rows[(list(range(len(rows))), *others)] if others else rows
-        return self._rows(self._one(first))[(0, *others)]
+            among = (list(range(len(rows))), *others)
+            return rows[among] if others else rows
+        element = (0, *others)
+        return self._rows(self._one(first))[element]
 
     def _scalar(self) -> Any:
         data = self._file._read(self._info.begin, self._info.end)

@@ -11,12 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import numpy
 import pytest
 
 import gofs
 
 if TYPE_CHECKING:
     from gofs.fsspec import GofsFileSystem
+
+if not hasattr(numpy, "row_stack"):
+    vars(numpy)["row_stack"] = numpy.vstack  # numba 0.68 wants it, and numpy 2.5 has it no longer
 
 IMAGE_BYTES = 128 << 20  # a sparse file
 # Of tests that do not choose one themselves: GOFS_TEST_BACKEND=cuda where there is a GPU.

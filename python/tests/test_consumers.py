@@ -117,7 +117,7 @@ def test_pyarrow_writes_and_reads_a_dataset(volume: gofs.Volume) -> None:
 
 
 def test_zarr_keeps_arrays_in_a_volume(volume: gofs.Volume, named: str) -> None:
-    zarr = pytest.importorskip("zarr")
+    zarr = pytest.importorskip("zarr", minversion="3")
     store = zarr.storage.FsspecStore.from_url(f"gofs://{named}/store.zarr")
     group = zarr.open_group(store, mode="w")
     values = numpy.arange(300 * 200, dtype="f4").reshape(300, 200)
@@ -148,7 +148,7 @@ def test_zarr_keeps_arrays_in_a_volume(volume: gofs.Volume, named: str) -> None:
 
 
 def test_zarr_reads_chunks_to_the_gpu(volume: gofs.Volume, named: str) -> None:
-    zarr = pytest.importorskip("zarr")
+    zarr = pytest.importorskip("zarr", minversion="3")
     cupy = pytest.importorskip("cupy")
     if not cupy.cuda.is_available():
         pytest.skip("no GPU")

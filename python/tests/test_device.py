@@ -623,16 +623,33 @@ def test_a_child_of_fork_does_not_wait_for_a_transfer(
 
 
 def test_a_durable_write_that_the_end_of_the_volume_meets_is_durable() -> None:
-    core = types.SimpleNamespace(closed=True)
+    closes = True
+    core = types.SimpleNamespace(await_closing=lambda: closes)
 
     class File:
         def sync(self) -> None:
             raise ValueError("I/O operation on closed file")
 
     _transfer._sync(core, File())  # type: ignore[arg-type]
-    core.closed = False
+    closes = False
     with pytest.raises(ValueError, match="closed file"):
         _transfer._sync(core, File())  # type: ignore[arg-type]
+
+
+def test_a_durable_write_is_made_so_where_the_volume_could_not_be_closed(
+    on_gpu: gofs.Volume,
+) -> None:
+    syncs = []
+
+    class File:
+        def sync(self) -> None:
+            syncs.append(on_gpu)
+            if len(syncs) == 1:
+                raise ValueError("the volume is closed: mount it again")
+
+    assert on_gpu._core.await_closing() is False
+    _transfer._sync(on_gpu._core, File())  # type: ignore[arg-type]
+    assert len(syncs) == 2
 
 
 def test_threads_wait_for_one_transfer(

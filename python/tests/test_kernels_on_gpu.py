@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytest.importorskip("cuda.core")
-if not hasattr(numpy, "row_stack"):
-    numpy.row_stack = numpy.vstack  # numba 0.68 wants it, and numpy 2.5 has it no longer
 try:
     _bindings.current_architecture()
     _installed.device_library()
