@@ -24,7 +24,8 @@ mkdir -p build
 if [ -d "$wheels" ]; then
   install "$site-tools" --find-links "$wheels" scikit-build-core nanobind pytest
   # What may be missing too, where there is a wheel of it for this Python.
-  for name in zarr donfig numcodecs google-crc32c fastsafetensors torch-geometric xxhash psutil; do
+  for name in zarr donfig numcodecs google-crc32c fastsafetensors torch-geometric xxhash psutil \
+    nvidia-ml-py; do
     install "$site-tools" --find-links "$wheels" --no-deps "$name" 2>/dev/null || true
   done
 fi

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gofs._core import CommandTimes, Statistics
+from gofs._gpu_use import GpuUse, gpu_uses
 
 if TYPE_CHECKING:
     from gofs._volume import Volume
@@ -21,10 +22,13 @@ class Look(NamedTuple):
     statistics: Statistics
     times: CommandTimes | None
     """None where the volume's SSDs are not timed."""
+    gpus: list[GpuUse]
+    """Of this machine, whoever uses them."""
 
 
 def look_at(volume: Volume) -> Look:
-    return Look(volume.statistics(), volume.command_times())
+    gpus = gpu_uses()  # before what rates are made of, since it takes its time
+    return Look(volume.statistics(), volume.command_times(), gpus)
 
 
 class Seen(NamedTuple):

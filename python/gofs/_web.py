@@ -75,6 +75,7 @@ def message_of(seen: Seen, before: Seen | None) -> dict[str, Any]:
             **{f"segments {state}": count for state, count in now.segments.items()},
             "checkpoints": now.checkpoints,
             "cleaned segments": now.cleaned_segments,
+            **{f"GPU {i}": str(gpu) for i, gpu in enumerate(seen.look.gpus)},
         },
         "rates": None,
         "delays": None,

@@ -19,18 +19,10 @@ from gofs._core import Statistics
 from gofs._delays import Delays, delays_between
 from gofs._looks import Look, looks
 from gofs._rates import Rates, rates_between
+from gofs._units import size_text
 
 HISTORY = 120  # looks, in the curves
 CURVES = ("read", "written")
-
-
-def size_text(count: float) -> str:
-    """With a unit of SI, as SSDs are sold."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
 
 
 def percent_text(percent: float | None) -> str:
@@ -109,7 +101,7 @@ class VolumeTop(App[None]):
             rates = rates_between(before.statistics, look.statistics, seconds)
             delays = delays_between(before.times, look.times, seconds)
             self._show_rates(rates, look.statistics, delays)
-        self._show_state(look.statistics, delays)
+        self._show_state(look, delays)
         self._before = (look, at)
 
     def _show_rates(self, rates: Rates, now: Statistics, delays: Delays | None) -> None:
@@ -156,12 +148,14 @@ class VolumeTop(App[None]):
             for column, cell in zip(list(table.columns)[1:], cells, strict=True):
                 table.update_cell(kind, column, cell)
 
-    def _show_state(self, now: Statistics, delays: Delays | None) -> None:
+    def _show_state(self, look: Look, delays: Delays | None) -> None:
+        now = look.statistics
         busy = "-"
         if delays:
             busy = f"{percent_text(delays.busy_percent)}, {delays.queue:.2f} commands"
         segments = ", ".join(f"{count} {state}" for state, count in now.segments.items())
-        self.query_one("#state", Static).update(
+        gpus = "".join(f"\nGPU {i:<9} {gpu}" for i, gpu in enumerate(look.gpus))
+        text = (
             f"under way     {now.commands_under_way} commands, {now.command_timeouts} timeouts\n"
             f"busy          {busy}\n"
             f"dirty         {now.dirty_pages} of {now.cache_pages} pages, "
@@ -170,5 +164,6 @@ class VolumeTop(App[None]):
             f"checkpoints   {now.checkpoints}\n"
             f"cleaned       {now.cleaned_segments} segments, {now.moved_blocks} blocks moved\n"
             f"by the SSD    {size_text(now.ssd_bytes_read)} read, "
-            f"{size_text(now.ssd_bytes_written)} written"
+            f"{size_text(now.ssd_bytes_written)} written{gpus}"
         )
+        self.query_one("#state", Static).update(Text(text))
