@@ -127,6 +127,21 @@ def of_many_files(volume: gofs.Volume, count: int) -> None:
         lambda: volume.read_many(paths, device="cuda"),
     )
     measure(
+        f"read_many, packed, {count:,} files of 16 KiB",
+        size,
+        lambda: volume.read_many(paths, packed=True, device="cuda"),
+    )
+    room = torch.zeros(size, dtype=torch.uint8, device="cuda")
+    offsets = list(range(0, size + 1, SMALL))
+    measure(
+        f"read_many_into, {count:,} files of 16 KiB",
+        size,
+        lambda: volume.read_many_into(paths, room, offsets),
+    )
+    wanted = torch.frombuffer(bytearray(contents), dtype=torch.uint8).cuda()
+    expect(there > 0 or bool((room.reshape(count, SMALL) == wanted).all()), "read_many_into")
+    del room
+    measure(
         f"read_dir, {count:,} files of 16 KiB",
         size,
         lambda: volume.read_dir(DIRECTORY, device="cuda"),

@@ -34,21 +34,25 @@ class DirEntry(Generic[AnyStr]):
     are asked for when they are wanted first, and kept.
     """
 
-    __slots__ = ("_ino", "_lstat", "_stat", "_type", "_volume", "name", "path")
+    __slots__ = ("_before", "_ino", "_lstat", "_stat", "_type", "_volume", "name")
 
     name: AnyStr
-    path: AnyStr
 
     def __init__(
-        self, volume: Names, directory: AnyStr, name: AnyStr, ino: int, file_type: int
+        self, volume: Names, before: AnyStr, name: AnyStr, ino: int, file_type: int
     ) -> None:
+        """`before`: what stands before all names of the directory."""
         self.name = name
-        self.path = posixpath.join(directory, name)
+        self._before = before
         self._volume = volume
         self._ino = ino
         self._type = file_type
         self._stat: os.stat_result | None = None
         self._lstat: os.stat_result | None = None
+
+    @property
+    def path(self) -> AnyStr:
+        return self._before + self.name
 
     def inode(self) -> int:
         return self._ino
@@ -119,10 +123,11 @@ def _entries(
     as_given = cast(
         "Callable[[bytes], AnyStr]", os.fsdecode if isinstance(directory, str) else bytes
     )
+    before = posixpath.join(directory, as_given(b""))
     try:
         while batch := core.readdir():
             for name, ino, file_type in batch:
                 refuse_closed(volume._core)
-                yield DirEntry(volume, directory, as_given(name), ino, file_type)
+                yield DirEntry(volume, before, as_given(name), ino, file_type)
     finally:
         core.close()

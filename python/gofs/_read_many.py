@@ -106,7 +106,8 @@ def read_dir(
     """Volume.read_dir()."""
     with volume.scandir(directory) as entries:
         names = sorted(entry.name for entry in entries if entry.is_file())
-    paths = [posixpath.join(directory, name) for name in names]
+    before = posixpath.join(directory, "")
+    paths = [before + name for name in names]
     if packed:
         files = volume.read_many(paths, packed=True, framework=framework, device=device)
         return files._replace(names=names)
