@@ -37,6 +37,7 @@ class DirEntry(Generic[AnyStr]):
     __slots__ = ("_before", "_ino", "_lstat", "_stat", "_type", "_volume", "name")
 
     name: AnyStr
+    _before: AnyStr
 
     def __init__(
         self, volume: Names, before: AnyStr, name: AnyStr, ino: int, file_type: int
