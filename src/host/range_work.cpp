@@ -118,7 +118,7 @@ std::string LaunchedRanges::begin(vfs::Filesystem* fs, bool writes,
   const kernels::Grid grid = prepare(fs, writes, ranges, already, 0);
   count_ = ranges.size();
   already_ = already;
-  collected_.clear();
+  collected_.resize(count_);  // here, where it may fail
   problem_.reset();
   begun_ = backend_->begin(kernels::bodies::kRanges, grid, params_->data(), stream);
   return begun_ == nullptr ? backend_->error() : std::string();
@@ -145,7 +145,7 @@ void LaunchedRanges::collect() {
   if (begun_ == nullptr) return;
   if (!begun_->wait()) problem_ = explain_(backend_->error());
   begun_ = nullptr;
-  collected_.assign(results_->data(), results_->data() + count_);
+  std::copy_n(results_->data(), count_, collected_.begin());
   for (size_t i = 0; i < already_.size(); ++i) {
     if (already_[i]) collected_[i] = *already_[i];
   }

@@ -50,9 +50,9 @@ struct RangeCut {
 
 /// What has become of a range so far. All zero before and after a launch.
 struct RangeState {
-  uint64_t moved;  // bytes
-  uint32_t ended;  // pieces
-  int32_t error;   // of one of them, or 0
+  uint64_t lacking;  // bytes, from the first one that was not moved on
+  uint32_t ended;    // pieces
+  int32_t error;     // of one of them, or 0
 };
 
 /// The same of a launch.
@@ -79,22 +79,27 @@ struct RangesParams {
 
 namespace detail {
 
-/// A piece has ended. Whose is the last of its range also tells what became of all of it. One lane.
+/// A piece has ended. Whose is the last of its range also tells what became of all of it: what lies
+/// behind a gap does not count, as where the file has grown since one piece came to its end. One
+/// lane.
 GOFS_HD inline void end_piece(const RangesParams& params, const RangePiece& piece, int64_t moved) {
   RangeState& state = params.states[piece.range];
+  const IoRange& range = params.ranges[piece.range];
   if (moved < 0) {
     simt::store_relaxed(state.error, static_cast<int32_t>(moved));
-  } else {
-    simt::add_relaxed(state.moved, static_cast<uint64_t>(moved));
+  } else if (static_cast<uint64_t>(moved) < piece.bytes) {
+    const uint64_t before = piece.offset - range.offset + static_cast<uint64_t>(moved);
+    simt::AtomicRef<uint64_t>(state.lacking)
+        .fetch_max(range.bytes - before, simt::memory_order_relaxed);
   }
   const uint32_t before =
       simt::AtomicRef<uint32_t>(state.ended).fetch_add(1, simt::memory_order_acq_rel);  // [R1]
   if (before + 1 != piece.of_pieces) return;
   const int32_t error = simt::load_relaxed(state.error);
   params.results[piece.range] =
-      error != 0 ? error : static_cast<int64_t>(simt::load_relaxed(state.moved));
+      error != 0 ? error : static_cast<int64_t>(range.bytes - simt::load_relaxed(state.lacking));
   simt::store_relaxed(state.error, 0);
-  simt::store_relaxed(state.moved, uint64_t{0});
+  simt::store_relaxed(state.lacking, uint64_t{0});
   simt::store_relaxed(state.ended, 0u);
 }
 

@@ -63,7 +63,7 @@ class RangesBodyTest : public vfs::ChangesTest {
       ranges_body(warp, index, kRangeWarps, params);
     });
     for (const RangeState& state : states_) {
-      EXPECT_EQ(state.moved | state.ended | static_cast<uint32_t>(state.error), 0u);
+      EXPECT_EQ(state.lacking | state.ended | static_cast<uint32_t>(state.error), 0u);
     }
     return results;
   }
@@ -207,6 +207,31 @@ TEST(RangeCutTest, cuts_at_multiples_of_the_file) {
   EXPECT_EQ(pieces(4097, 4095), (Pieces{{4095, 1}, {4096, 4096}}));
   EXPECT_EQ(pieces(8193, 4095), (Pieces{{4095, 1}, {4096, 4096}, {8192, 4096}}));
   EXPECT_EQ(pieces(8194, 4095), (Pieces{{4095, 1}, {4096, 4096}, {8192, 4096}, {12288, 1}}));
+}
+
+TEST(EndPiece, bytes_behind_a_gap_do_not_count) {
+  const IoRange range{3, nullptr, 40'000, 1'000};
+  const RangeCut cut{12};
+  const auto pieces = static_cast<uint32_t>(cut.pieces_of(range));
+  ASSERT_EQ(pieces, 11u);
+  RangeState state{};
+  int64_t result = -1;
+  RangesParams params{};
+  params.ranges = &range;
+  params.states = &state;
+  params.results = &result;
+  // The file grew after the third piece was read: others are whole, in whatever order they end.
+  for (const bool backwards : {false, true}) {
+    for (uint32_t i = 0; i < pieces; ++i) {
+      const uint32_t number = backwards ? pieces - 1 - i : i;
+      const RangePiece piece = cut.piece(range, 0, number);
+      const bool is_short = number == 2 || number == 5;
+      detail::end_piece(params, piece, is_short ? 100 : static_cast<int64_t>(piece.bytes));
+    }
+    EXPECT_EQ(result, 2 * 4096 - 1000 + 100);
+    EXPECT_EQ(state.lacking, 0u);
+    EXPECT_EQ(state.ended, 0u);
+  }
 }
 
 }  // namespace
