@@ -23,8 +23,8 @@ struct ManyFiles {
   uint64_t count() const { return uint64_t{directories} * files_each; }
   /// Of a volume that holds them: an inode and a name each, and some room.
   uint64_t volume_bytes() const {
-    constexpr uint64_t kMiB = uint64_t{1} << 20;
-    return (count() / 4 * 5 * kBlockBytes / kMiB + 128) / 2 * 2 * kMiB;
+    constexpr uint64_t kMebibyteBytes = uint64_t{1} << 20;
+    return (count() / 4 * 5 * kBlockBytes / kMebibyteBytes + 128) / 2 * 2 * kMebibyteBytes;
   }
 };
 
