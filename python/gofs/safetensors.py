@@ -295,7 +295,7 @@ class TensorSlice:
         run, size = self._run_and_size(box)
         begins = run_begins(info.shape, box, DTYPE_BITS[info.dtype] // 8)
         if run == size:
-            begin = info.begin + next(begins)
+            begin = info.begin + next(begins, 0)  # nothing, perhaps
             flat = file._read(begin, begin + size)
         else:
             flat = file._read_runs(((info.begin + begin, run) for begin in begins), size)

@@ -657,3 +657,13 @@ def test_neither_numpy_nor_torch_is_imported_with_the_package() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert said.stdout == "set()\n"
+
+
+def test_slices_of_nothing_are_empty(volume: gofs.Volume) -> None:
+    tensor = numpy.zeros((3, 2, 3), "f4")
+    gofs.safetensors.save_file(volume, {"a": tensor, "none": tensor[:, :0]}, "/nothing")
+    with gofs.safetensors.safe_open(volume, "/nothing") as file:
+        piece = file.get_slice("a")
+        for index in (numpy.s_[0:0, 1:1], numpy.s_[3:3, 0:1], numpy.s_[1:1, 0:2, 1:1]):
+            assert piece[index].shape == tensor[index].shape
+        assert file.get_slice("none")[0:2, 3:6].shape == (2, 0, 3)
