@@ -361,5 +361,10 @@ def test_a_program_shows_its_own_volume(image: pathlib.Path) -> None:
     page.close()
     with pytest.raises(ConnectionRefusedError):
         connected(port)
-    with pytest.raises(ValueError, match="the address is ADDRESS:PORT by numbers"):
-        volume.serve_page("localhost:80")
+    with pytest.raises(ValueError, match="the volume is closed"):
+        volume.serve_page(":0")
+    with gofs.mount(image) as again:
+        with pytest.raises(ValueError, match="the address is ADDRESS:PORT by numbers"):
+            again.serve_page("localhost:80")
+        with pytest.raises(TypeError, match="address: a str such as ':9467' is wanted, not"):
+            again.serve_page(9467)  # type: ignore[arg-type]
