@@ -210,7 +210,8 @@ TEST(RangeCutTest, cuts_at_multiples_of_the_file) {
 }
 
 TEST(EndPiece, bytes_behind_a_gap_do_not_count) {
-  const IoRange range{3, nullptr, 40'000, 1'000};
+  std::vector<uint8_t> memory(40'000);
+  const IoRange range{3, memory.data(), memory.size(), 1'000};
   const RangeCut cut{12};
   const auto pieces = static_cast<uint32_t>(cut.pieces_of(range));
   ASSERT_EQ(pieces, 11u);
