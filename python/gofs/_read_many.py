@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import operator
 import os
-import posixpath
 from typing import TYPE_CHECKING, Any
 
 from gofs import _moving
@@ -105,9 +104,9 @@ def read_dir(
 ) -> dict[str, Any] | PackedFiles:
     """Volume.read_dir()."""
     with volume.scandir(directory) as entries:
-        names = sorted(entry.name for entry in entries if entry.is_file())
-    before = posixpath.join(directory, "")
-    paths = [before + name for name in names]
+        found = {entry.name: entry.path for entry in entries if entry.is_file()}
+    names = sorted(found)
+    paths = [found[name] for name in names]
     if packed:
         files = volume.read_many(paths, packed=True, framework=framework, device=device)
         return files._replace(names=names)

@@ -17,7 +17,7 @@ from gofs._errors import refuse_closed
 from gofs._file import File
 from gofs._identity import identity_of
 from gofs._names import Names
-from gofs._numbers import kind_of, not_negative, several, truth_value, whole_number
+from gofs._numbers import not_negative, several, truth_value, whole_number
 from gofs._opening import open_file, open_inode
 from gofs._ranges import read_ranges, write_ranges
 from gofs._rows import read_rows, write_rows
@@ -180,8 +180,6 @@ class Volume(Names, Closing):
         from gofs._served_page import ServedPage
         from gofs._web import WebTop
 
-        if not isinstance(address, str):
-            raise TypeError(f"address: a str such as ':9467' is wanted, not {kind_of(address)}")
         self._core.info()  # raises where there is nothing to show
         page = WebTop(self._name, partial(look_at, self), metrics=self.metrics)
         return ServedPage(page, address)

@@ -20,6 +20,7 @@ from typing import Any
 
 from gofs._delays import delays_between
 from gofs._looks import Look, Seen, in_a_thread, looks
+from gofs._numbers import kind_of
 from gofs._rates import rates_between
 
 CONNECTIONS_MAX = 32
@@ -40,6 +41,8 @@ _LOOPBACK = "127.0.0.1"
 
 def parse_address(text: str) -> tuple[str, int]:
     """ADDRESS:PORT by numbers, as `gofsd --metrics` has it. ":9467" is 127.0.0.1."""
+    if not isinstance(text, str):
+        raise TypeError(f"address: a str such as ':9467' is wanted, not {kind_of(text)}")
     host, separator, port = text.rpartition(":")
     try:
         if not separator or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:

@@ -261,9 +261,11 @@ class TensorSlice:
             return self._rows(first)[index]
         if hasattr(first, "__iter__") and _dimensions(first) > 0:
             rows = self._rows(first)
+            if not others:
+                return rows
             # With lists behind it this names elements, one by one, and a slice would not.
             among = (list(range(len(rows))), *others)
-            return rows[among] if others else rows
+            return rows[among]
         element = (0, *others)
         return self._rows(self._one(first))[element]
 

@@ -220,10 +220,11 @@ class CudaBackend final : public kernels::Backend {
       ended_ = CudaBackend::wait(lane_);
       has_ended_ = true;
       backend_.give_back(std::move(lane_));
-      backend_.launches_.remove();
-      backend_.memory_.free_late();
-      backend_.shared_memory_.free_late();
-      backend_.foreign_closes_.free_all();
+      if (backend_.launches_.remove()) {
+        backend_.memory_.free_late();
+        backend_.shared_memory_.free_late();
+        backend_.foreign_closes_.free_all();
+      }
       return ended_ == cudaSuccess || backend_.fails(ended_, kKernel);
     }
 

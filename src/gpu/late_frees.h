@@ -21,9 +21,10 @@ class LaunchCount {
     const std::lock_guard lock(mutex_);
     ++count_;
   }
-  void remove() {
+  /// Whether it was the last one.
+  bool remove() {
     const std::lock_guard lock(mutex_);
-    --count_;
+    return --count_ == 0;
   }
   /// Calls `body` where there is none; none begins meanwhile. False: there is one.
   template <typename Body>

@@ -83,14 +83,18 @@ namespace detail {
 /// behind a gap does not count, as where the file has grown since one piece came to its end. One
 /// lane.
 GOFS_HD inline void end_piece(const RangesParams& params, const RangePiece& piece, int64_t moved) {
+  if (piece.of_pieces == 1) {
+    params.results[piece.range] = moved;
+    return;
+  }
   RangeState& state = params.states[piece.range];
-  const IoRange& range = params.ranges[piece.range];
+  const IoRange& range = params.ranges[piece.range];  // in host memory, so a load takes its time
   if (moved < 0) {
     simt::store_relaxed(state.error, static_cast<int32_t>(moved));
   } else if (static_cast<uint64_t>(moved) < piece.bytes) {
-    const uint64_t before = piece.offset - range.offset + static_cast<uint64_t>(moved);
+    const uint64_t gap = piece.offset - range.offset + static_cast<uint64_t>(moved);
     simt::AtomicRef<uint64_t>(state.lacking)
-        .fetch_max(range.bytes - before, simt::memory_order_relaxed);
+        .fetch_max(range.bytes - gap, simt::memory_order_relaxed);
   }
   const uint32_t before =
       simt::AtomicRef<uint32_t>(state.ended).fetch_add(1, simt::memory_order_acq_rel);  // [R1]
